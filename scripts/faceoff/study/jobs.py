@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from faceoff.errors import ConfigError
-from faceoff.files import canonical_json, sha256_file
+from faceoff.files import canonical_json, sha256_file, sha256_text
 from faceoff.measurement.attempts import asked_hash, attempts_param, drift_token
 from faceoff.measurement.identity import identity, identity_sha256
 from faceoff.study.cells import TrainingCell
@@ -99,7 +99,8 @@ class Jobs:
         """A hash of the records that no job of this invocation may write, so that the tables follow them."""
         live = set(self.live_records(study))
         frozen = [cell.record for cell in self._study(study).cells() if cell.record not in live]
-        return canonical_json({path: sha256_file(Path(path))[:16] for path in frozen if Path(path).is_file()}) if frozen else ""
+        contents = {path: sha256_file(Path(path)) for path in frozen if Path(path).is_file()}
+        return sha256_text(canonical_json(contents))[:16] if frozen else ""
 
     def described_systems(self, study: str) -> list[str]:
         """The descriptions of a study's measured systems, where jobs may still run on them."""
