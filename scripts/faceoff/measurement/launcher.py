@@ -10,7 +10,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-CPU_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+CPU_THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
 SUPERVISOR = "FACEOFF_SUPERVISOR"
 CPU_CORE = "FACEOFF_CPU_CORE"
 
@@ -36,7 +42,7 @@ def rank_environments(cores: Sequence[int], gpus: Sequence[str], ports: Sequence
             SUPERVISOR: str(os.getpid()),
         }
         if not gpus:
-            environment |= {name: "1" for name in CPU_THREADS} | {CPU_CORE: str(cores[rank])}
+            environment |= dict.fromkeys(CPU_THREADS, "1") | {CPU_CORE: str(cores[rank])}
         if size > 1:
             workers = [f"127.0.0.1:{port}" for port in ports[:size]]
             task = {"type": "worker", "index": rank}
@@ -45,7 +51,9 @@ def rank_environments(cores: Sequence[int], gpus: Sequence[str], ports: Sequence
     return environments
 
 
-def start_ranks(command: Sequence[str], environments: Sequence[dict[str, str]], directory: Path) -> list[subprocess.Popen]:
+def start_ranks(
+    command: Sequence[str], environments: Sequence[dict[str, str]], directory: Path
+) -> list[subprocess.Popen]:
     """Start the ranks, each in a session of its own. Their output goes where this process's output goes."""
     ranks = []
     for environment in environments:
@@ -81,8 +89,10 @@ def stop_ranks(ranks: Sequence[subprocess.Popen], grace_s: float = 5.0) -> None:
 def enter_rank() -> None:
     """Prepare a rank's process before it imports a framework: die with the supervisor, stay on one core.
 
-    Does nothing under torchrun or srun, which look after their own processes.
+    Under torchrun or srun, which look after their own processes, only what they do not set is filled in.
     """
+    os.environ.setdefault("FACEOFF_LAUNCHED", repr(time.time()))
+    os.environ.setdefault("FACEOFF_DEVICE", "cuda" if Path("/dev/nvidiactl").exists() else "cpu")
     supervisor = os.environ.get(SUPERVISOR)
     if supervisor is None:
         return

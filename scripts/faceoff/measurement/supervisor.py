@@ -78,7 +78,7 @@ class Outcome:
     result: dict[str, Any]
 
 
-class Interrupted(BaseException):  # noqa: N818, like KeyboardInterrupt: no error handler may take it for a failed cell
+class Interrupted(BaseException):
     """The supervisor was told to stop; the cell was not measured and no record is written."""
 
 
@@ -138,7 +138,9 @@ def _run(job: Measurement, segment: Path) -> tuple[Devices, Outcome]:
     kills_before = _oom_kills()
     ranks = start_ranks(job.command, environments, segment)
     try:
-        with Sampler(segment / "telemetry.jsonl", TELEMETRY_INTERVAL_S, lambda: [rank.pid for rank in ranks], devices.gpu_indices):
+        with Sampler(
+            segment / "telemetry.jsonl", TELEMETRY_INTERVAL_S, lambda: [rank.pid for rank in ranks], devices.gpu_indices
+        ):
             hang = _wait(ranks, segment / "heartbeat", max(SHORTEST_WATCHDOG_S, job.spec["budget"]["seconds"]))
     finally:
         first_exits = [rank.poll() for rank in ranks]
@@ -170,17 +172,16 @@ def _wait(ranks: list[subprocess.Popen], heartbeat: Path, watchdog_s: float) -> 
 
 
 def _reason(exits: list[int | None], segment: Path, kills: int) -> str:
-    errors = [_read_json(path) for path in sorted(segment.glob("error-*.json"))]
-    reasons = [error["reason"] for error in errors if error]
-    told = [reason for reason in reasons if reason.startswith(("out of memory", "loss is"))] or reasons
+    errors = [error for path in segment.glob("error-*.json") if (error := _read_json(path))]
     signals = [(rank, -status) for rank, status in enumerate(exits) if status is not None and status < 0]
     if signals:
         rank, number = signals[0]
         if kills > 0:
             return f"out of memory: the kernel killed rank {rank}"
         return f"rank {rank} was killed by {signal.Signals(number).name}"
-    if told:
-        return told[0]
+    if errors:
+        # The first error is the cause: it pulls the other ranks down.
+        return min(errors, key=lambda error: error["time"])["reason"]
     rank, status = next((rank, status) for rank, status in enumerate(exits) if status)
     return f"rank {rank} ended with exit status {status}"
 
@@ -271,9 +272,7 @@ def _finished_meanwhile(job: Measurement) -> str | None:
         return None
     companions = record.get("provenance", {}).get("companions", {})
     same = record["spec"] == job.spec and record["fingerprint"] == job.fingerprint
-    whole = all(
-        path.is_file() and sha256_file(path) == companions.get(name) for name, path in job.companions.items()
-    )
+    whole = all(path.is_file() and sha256_file(path) == companions.get(name) for name, path in job.companions.items())
     return record["outcome"] if same and whole and job.telemetry.is_file() and record["outcome"] != "failed" else None
 
 
@@ -308,6 +307,9 @@ def _git_revision() -> str | None:
     """Return the commit of the code, with a + where the working tree differs, or None outside a repository."""
     run = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return run.stdout.strip() or None

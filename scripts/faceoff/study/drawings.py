@@ -29,7 +29,11 @@ FIGURES = {
 
 TABLES = {
     "systems": Drawing("any", system_keys=_SPECIFICATIONS, workload_keys=()),
-    "benchmarks": Drawing("any", system_keys=(), workload_keys=("title", "area", "preset", "dataset", "network", "metric", "target", "round", "inference")),
+    "benchmarks": Drawing(
+        "any",
+        system_keys=(),
+        workload_keys=("title", "area", "preset", "dataset", "network", "metric", "target", "round", "inference"),
+    ),
     "versions": Drawing("any", system_keys=("title", "software"), workload_keys=()),
     "results": Drawing("any", system_keys=("title",), workload_keys=("title", "metric")),
     "bad_cells": Drawing("any", system_keys=("title",), workload_keys=("title",)),

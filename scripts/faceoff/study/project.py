@@ -171,7 +171,9 @@ def load_project(root: Path, settings: dict[str, Any]) -> Project:
 
 
 def _merged_settings(main: Source, settings: dict[str, Any]) -> Source:
-    from_file = isinstance(main.content, dict) and all(main.content.get(key) == value for key, value in settings.items())
+    from_file = isinstance(main.content, dict) and all(
+        main.content.get(key) == value for key, value in settings.items()
+    )
     return Source(main.name if from_file else f"{main.name} (with --config)", settings, main.text, main.lines)
 
 
@@ -201,7 +203,9 @@ def _check_systems(project: Project) -> None:
                 known = [file.stem for file in path.parent.glob("*.csv")]
                 raise source.unknown((*where, "source", "collection"), "a file in config/published/", known, path.stem)
         elif "stack" not in system:
-            raise source.error(where, "the key stack (a measured system names its software)", "no such key", "stack: default")
+            raise source.error(
+                where, "the key stack (a measured system names its software)", "no such key", "stack: default"
+            )
         if "stack" in system:
             _require(source, (*where, "stack"), "a stack", source.content["stacks"])
         if "relative_to" in system.get("price", {}):
@@ -274,8 +278,11 @@ def _drawings(source: Source, key: str, known: dict[str, Drawing]) -> tuple[str,
         if name not in known:
             raise source.unknown((key, index), f"one of the {key}", known, name)
         if name not in fitting:
-            raise source.error((key, index), f"one of {', '.join(fitting)}: {name} draws {known[name].draws}, "
-                               f"which this study lacks", name)
+            raise source.error(
+                (key, index),
+                f"one of {', '.join(fitting)}: {name} draws {known[name].draws}, which this study lacks",
+                name,
+            )
     return tuple(content.get(key, fitting))
 
 
@@ -285,11 +292,13 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
         _check_workload(project, source, ("training", "workloads", index), name)
     systems = [name for name in source.content["systems"] if "source" not in project.systems[name]]
     if not systems:
-        raise source.error(("training",), "a system to run on", "published systems only: they have no training cells here")
+        raise source.error(
+            ("training",), "a system to run on", "published systems only: they have no training cells here"
+        )
     layouts = training["layouts"]
     if isinstance(layouts, list):
-        layouts = {name: layouts for name in systems}
-        places = {name: ("training", "layouts") for name in systems}
+        layouts = dict.fromkeys(systems, layouts)
+        places = dict.fromkeys(systems, ("training", "layouts"))
     else:
         for name in layouts:
             if name not in systems:
@@ -304,7 +313,9 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
         for index, layout in enumerate(names):
             nodes, accelerators = parse_layout(layout)
             if nodes > most[0] or (most[1] is not None and accelerators > most[1]):
-                raise source.error((*places[name], index), f"at most {most[0]}x{most[1] or 'N'}, which {name} has", layout)
+                raise source.error(
+                    (*places[name], index), f"at most {most[0]}x{most[1] or 'N'}, which {name} has", layout
+                )
     return {"workloads": training["workloads"], "layouts": layouts, "seeds": training["seeds"]}
 
 
@@ -324,13 +335,17 @@ def _inference_plan(project: Project, source: Source) -> dict[str, Any]:
     for index, name in enumerate(inference["benchmarks"]):
         _require(source, ("inference", "benchmarks", index), "a card in config/benchmarks/", project.cards)
         if "mlperf_names" not in project.cards[name].content.get("inference", {}):
-            raise project.cards[name].error(("inference",), "the key mlperf_names", "no such key", "mlperf_names: {...}")
+            raise project.cards[name].error(
+                ("inference",), "the key mlperf_names", "no such key", "mlperf_names: {...}"
+            )
     measured = [name for name in source.content["systems"] if "source" not in project.systems[name]]
     if measured:
         where = ("systems", source.content["systems"].index(measured[0]))
         raise source.error(where, "a system with published results (inference is not measured yet)", measured[0])
     return {
-        "benchmarks": {name: project.cards[name].content["inference"]["mlperf_names"] for name in inference["benchmarks"]},
+        "benchmarks": {
+            name: project.cards[name].content["inference"]["mlperf_names"] for name in inference["benchmarks"]
+        },
         "scenarios": inference["scenarios"],
         "protocol": inference["protocol"],
         "systems": {name: project.systems[name]["source"]["system"] for name in source.content["systems"]},
@@ -359,8 +374,10 @@ def frozen_gaps(project: Project) -> Iterator[ConfigError]:
         missing = [cell for cell in frozen if not Path(cell.record).is_file()]
         if missing and not study.partial:
             yield study.source.error(
-                ("frozen",), f"a record for each of the {len(frozen)} frozen cells",
-                f"{len(missing)} missing, the first is {missing[0].record}", "partial: true",
+                ("frozen",),
+                f"a record for each of the {len(frozen)} frozen cells",
+                f"{len(missing)} missing, the first is {missing[0].record}",
+                "partial: true",
             )
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from faceoff.study.cells import TrainingCell
 
-WORKLOAD = re.compile(r"(?P<benchmark>[a-z0-9_]+)-(?P<preset>tiny|small|reference)(\+(?P<variant>[a-z0-9][a-z0-9.-]*))?")
+WORKLOAD = re.compile(
+    r"(?P<benchmark>[a-z0-9_]+)-(?P<preset>tiny|small|reference)(\+(?P<variant>[a-z0-9][a-z0-9.-]*))?"
+)
 
 
 @dataclass(frozen=True, order=True)

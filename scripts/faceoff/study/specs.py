@@ -39,7 +39,15 @@ def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
 
 
 _PRESET_KEYS = (
-    "framework", "round", "dataset", "target", "evaluate_every", "budget", "batch", "precision", "hyperparameters",
+    "framework",
+    "round",
+    "dataset",
+    "target",
+    "evaluate_every",
+    "budget",
+    "batch",
+    "precision",
+    "hyperparameters",
 )
 
 

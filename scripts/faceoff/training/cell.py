@@ -28,10 +28,20 @@ def measure_training(
     """
     cell = TrainingCell.parse(name)
     if cell is None:
-        raise ConfigError(f"--cell: expected workload/system/layout/seedN such as ncf-tiny/laptop/1x1/seed1, found {name}")
+        raise ConfigError(
+            f"--cell: expected workload/system/layout/seedN such as ncf-tiny/laptop/1x1/seed1, found {name}"
+        )
     command = [
-        sys.executable, str(PROGRAM), "--cell", name, "--spec", canonical_json(spec), "--manifest", str(manifest),
-        "--fingerprint", fingerprint,
+        sys.executable,
+        str(PROGRAM),
+        "--cell",
+        name,
+        "--spec",
+        canonical_json(spec),
+        "--manifest",
+        str(manifest),
+        "--fingerprint",
+        fingerprint,
     ]
     directory = Path(cell.directory)
     job = Measurement(
