@@ -31,6 +31,7 @@ def run(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     result = subprocess.run(
         command,
+        check=False,
         cwd=cwd,
         env={**os.environ, "PATH": path, **environment},
         capture_output=True,

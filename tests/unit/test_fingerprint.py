@@ -13,7 +13,7 @@ MODULES = ("faceoff.training.pytorch", "faceoff.benchmarks.ncf")
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small scripts/ folder: a program, a library it imports inside a function, two benchmarks."""
     files = {
-        "train.py": '"""Doc."""\nimport json\nfrom lib.loop import run\n\ndef main():\n    from lib.late import helper\n    run(helper)\n',
+        "train.py": '"""Doc."""\nfrom lib.loop import run\n\ndef main():\n    import lib.late\n    run(lib.late)\n',
         "lib/__init__.py": "",
         "lib/loop.py": "def run(x):\n    '''Doc.'''\n    return x  # comment\n",
         "lib/late.py": "def helper():\n    return 1\n",

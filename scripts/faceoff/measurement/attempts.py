@@ -17,7 +17,7 @@ from faceoff.records.record import read_record
 
 FAILURES = "failures.log"
 MARKER = ".running.json"
-TOKEN = ".remeasured"
+DRIFT_MARK = ".remeasured"
 
 
 def asked_hash(spec: dict[str, Any], fingerprint: str) -> str:
@@ -43,7 +43,7 @@ def append_failure(directory: Path, asked: str, reason: str) -> None:
 
 
 def attempts_param(directory: Path, asked: str, max_attempts: int) -> int:
-    """Return the number for the rule's params: it differs from the last run's exactly while the cell may be tried again.
+    """Return a number for the rule's params that differs from the last run's just while the cell may be tried again.
 
     A run that fails adds a line, so the next invocation sees a larger number, until `max_attempts` runs have failed.
     """
@@ -59,7 +59,7 @@ def drift_token(directory: Path, present_identity: str | None) -> str:
 
     `present_identity` is None where drift is only reported. A cell that was measured again keeps its token in a file.
     """
-    path = directory / TOKEN
+    path = directory / DRIFT_MARK
     token = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
     if present_identity is None or not (directory / "record.json").is_file():
         return token
@@ -71,7 +71,7 @@ def drift_token(directory: Path, present_identity: str | None) -> str:
 def keep_token(directory: Path, token: str) -> None:
     """Remember the token a cell was measured with."""
     if token:
-        write_text(directory / TOKEN, token + "\n")
+        write_text(directory / DRIFT_MARK, token + "\n")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Runs a measurement in child processes, so that whatever happens to them a finished record is left.
 
-The supervisor picks the devices, holds the machine, starts the ranks and the telemetry beside them, waits, and writes the
-record last. Ranks leave result.json (or error-N.json) in the segment's directory, which also holds the checkpoint.
+The supervisor picks the devices, holds the machine, starts the ranks and the telemetry beside them, waits, and writes
+the record last. Ranks leave result.json (or error-N.json) in the segment's directory, which also holds the checkpoint.
 """
 
 import json

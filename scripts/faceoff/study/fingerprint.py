@@ -1,4 +1,4 @@
-"""A hash of the code that a program runs: its import closure inside scripts/, without comments, docstrings and layout."""
+"""A hash of the code that a program runs: its import closure in scripts/, without comments, docstrings, layout."""
 
 import ast
 from functools import cache
@@ -7,6 +7,7 @@ from pathlib import Path
 from faceoff.errors import ConfigError
 from faceoff.files import sha256_text
 
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SCRIPTS = Path(__file__).resolve().parents[2]
 
 
@@ -37,9 +38,8 @@ def normalised_source(path: Path) -> str:
     """Return a file's code through `ast.unparse`, its docstrings taken out."""
     tree = _parse(path)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
 
 

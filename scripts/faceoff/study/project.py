@@ -90,6 +90,24 @@ class Project:
         only = self.settings.get("only") or []
         return [only] if isinstance(only, str) else only
 
+    def workload(self, name: str) -> Workload:
+        """Return the workload that `name` spells. Raises ConfigError where no card has it."""
+        workload = Workload.parse(name)
+        card = self.cards[workload.benchmark].content if workload.benchmark in self.cards else {}
+        known = workload.preset in card.get("presets", {}) and workload.variant in ("", *card.get("variants", {}))
+        if not known:
+            raise ConfigError(f"{name}: no such workload; there are {', '.join(self.workload_names())}")
+        return workload
+
+    def workload_names(self) -> list[str]:
+        """Every workload that the cards define."""
+        return [
+            str(Workload(benchmark, preset, variant))
+            for benchmark, card in self.cards.items()
+            for preset in card.content.get("presets", {})
+            for variant in ("", *card.content.get("variants", {}))
+        ]
+
     def preset(self, workload: Workload) -> dict[str, Any]:
         """Return the preset of a workload: card defaults, preset, variant, with all hyperparameters."""
         card = self.cards[workload.benchmark].content
@@ -156,8 +174,7 @@ def load_project(root: Path, settings: dict[str, Any]) -> Project:
         systems = _overlaid(systems, read_yaml(overlay, root))
     check_schema(systems, _schema(root, "systems"))
     project = Project(root, settings, systems)
-    for kind, target in (("benchmark", project.cards), ("dataset", project.datasets)):
-        folder = {"benchmark": "benchmarks", "dataset": "data"}[kind]
+    for kind, folder, target in (("benchmark", "benchmarks", project.cards), ("dataset", "data", project.datasets)):
         for path in sorted((config / folder).glob("*.yaml")):
             target[path.stem] = read_yaml(path, root)
             check_schema(target[path.stem], _schema(root, kind))
@@ -288,8 +305,8 @@ def _drawings(source: Source, key: str, known: dict[str, Drawing]) -> tuple[str,
 
 def _training_plan(project: Project, source: Source) -> dict[str, Any]:
     training = source.content["training"]
-    for index, name in enumerate(training["workloads"]):
-        _check_workload(project, source, ("training", "workloads", index), name)
+    for index in range(len(training["workloads"])):
+        _require(source, ("training", "workloads", index), "a workload", project.workload_names())
     systems = [name for name in source.content["systems"] if "source" not in project.systems[name]]
     if not systems:
         raise source.error(
@@ -298,7 +315,7 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
     layouts = training["layouts"]
     if isinstance(layouts, list):
         layouts = dict.fromkeys(systems, layouts)
-        places = dict.fromkeys(systems, ("training", "layouts"))
+        places: dict[str, Location] = dict.fromkeys(systems, ("training", "layouts"))
     else:
         for name in layouts:
             if name not in systems:
@@ -317,17 +334,6 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
                     (*places[name], index), f"at most {most[0]}x{most[1] or 'N'}, which {name} has", layout
                 )
     return {"workloads": training["workloads"], "layouts": layouts, "seeds": training["seeds"]}
-
-
-def _check_workload(project: Project, source: Source, where: Location, name: str) -> None:
-    known = [
-        f"{benchmark}-{preset}" + (f"+{variant}" if variant else "")
-        for benchmark, card in project.cards.items()
-        for preset in card.content.get("presets", {})
-        for variant in ("", *card.content.get("variants", {}))
-    ]
-    if name not in known:
-        raise source.unknown(where, "a workload", known, name)
 
 
 def _inference_plan(project: Project, source: Source) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from faceoff.errors import ConfigError
 from faceoff.study.cells import TrainingCell
 
 WORKLOAD = re.compile(
@@ -22,10 +23,12 @@ class Workload:
     variant: str = ""
 
     @staticmethod
-    def parse(name: str) -> "Workload | None":
-        """Return the workload that `name` spells, or None where it spells none."""
+    def parse(name: str) -> "Workload":
+        """Return the workload that `name` spells. Raises ConfigError where it spells none."""
         match = WORKLOAD.fullmatch(name)
-        return Workload(match["benchmark"], match["preset"], match["variant"] or "") if match else None
+        if match is None:
+            raise ConfigError(f"workload: expected a name such as ncf-tiny or resnet50-reference+pytorch, found {name}")
+        return Workload(match["benchmark"], match["preset"], match["variant"] or "")
 
     def __str__(self) -> str:
         return f"{self.benchmark}-{self.preset}" + (f"+{self.variant}" if self.variant else "")
@@ -55,12 +58,11 @@ def selected(cell: TrainingCell, patterns: Iterable[str]) -> bool:
     Each part may be left out at the end, may hold * and ?, and the first may be a benchmark alone.
     """
     patterns = list(patterns)
-    workload = Workload.parse(cell.workload)
     names = [cell.workload, cell.system, cell.layout, f"seed{cell.seed}"]
 
     def matches(pattern: str) -> bool:
         parts = pattern.strip("/").split("/")
-        if workload and parts[0] == workload.benchmark:
+        if parts[0] == Workload.parse(cell.workload).benchmark:
             parts[0] = cell.workload
         return all(fnmatch.fnmatchcase(name, part) for name, part in zip(names, parts, strict=False))
 

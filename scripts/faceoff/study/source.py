@@ -1,4 +1,4 @@
-"""Configuration files read with their line numbers, and checked against a JSON schema with errors a person can act on."""
+"""Configuration files read with their line numbers, and checked against a JSON schema with errors to act on."""
 
 import difflib
 import json
@@ -149,14 +149,15 @@ _TYPES = {
 def _explain(source: Source, fault: ValidationError) -> ConfigError:
     where: Location = tuple(fault.absolute_path)
     schema: dict[str, Any] = fault.schema if isinstance(fault.schema, dict) else {}
-    found = scalar_text(fault.instance)
+    instance: Any = fault.instance
+    found = scalar_text(instance)
     found = found if len(found) < 80 else found[:77] + "..."
     if fault.validator == "additionalProperties":
         known = sorted(schema.get("properties", {}))
-        extra = sorted(set(fault.instance) - set(known), key=str)[0]
+        extra = sorted(set(instance) - set(known), key=str)[0]
         return source.unknown_key((*where, extra), known)
     if fault.validator == "required":
-        missing = next(key for key in schema["required"] if key not in fault.instance)
+        missing = next(key for key in schema["required"] if key not in instance)
         example = _example(schema.get("properties", {}).get(missing, {}))
         return source.error(where, f"the key {missing}", "no such key", f"{missing}: {example}")
     if fault.validator in ("enum", "const"):
@@ -165,7 +166,7 @@ def _explain(source: Source, fault: ValidationError) -> ConfigError:
     if fault.validator == "type":
         types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
         expected = " or ".join(_TYPES[kind] for kind in types)
-        return source.error(where, expected, found, source.corrected(where, _coerced(fault.instance, types, schema)))
+        return source.error(where, expected, found, source.corrected(where, _coerced(instance, types, schema)))
     if fault.validator in ("anyOf", "oneOf") and "examples" in schema:
         return source.error(where, schema.get("description", "another form"), found, _write(source, where, schema))
     expected = schema.get("description") or fault.message

@@ -9,15 +9,12 @@ from faceoff.errors import ConfigError
 from faceoff.study.cells import TrainingCell
 from faceoff.study.drawings import Drawing
 from faceoff.study.project import Project, Study
-from faceoff.study.selection import Workload, parse_layout
+from faceoff.study.selection import parse_layout
 
 
 def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
     """Return what a training cell is asked to do. Raises ConfigError for a cell that the configuration lacks."""
-    workload = Workload.parse(cell.workload)
-    card = project.cards.get(workload.benchmark) if workload else None
-    if workload is None or card is None or workload.preset not in card.content.get("presets", {}):
-        raise ConfigError(f"{cell.workload}: no such workload; config/benchmarks/ holds {', '.join(project.cards)}")
+    workload = project.workload(cell.workload)
     if cell.system not in project.systems or "stack" not in project.systems[cell.system]:
         raise ConfigError(f"{cell.system}: no such measured system in {project.systems_source.name}")
     preset, system = project.preset(workload), project.systems[cell.system]
@@ -27,7 +24,7 @@ def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
         "benchmark": workload.benchmark,
         "preset": workload.preset,
         "variant": workload.variant,
-        "metric": card.content["metric"],
+        "metric": project.cards[workload.benchmark].content["metric"],
         **{key: preset[key] for key in _PRESET_KEYS},
         "accelerator": accelerator,
         "expected_devices": project.accelerators.get(accelerator, {}).get("devices", []),
@@ -53,19 +50,14 @@ _PRESET_KEYS = (
 
 def framework_modules(project: Project, workload_name: str) -> tuple[str, str]:
     """Return the modules that a training cell imports by name: the framework's loop and the benchmark."""
-    workload = Workload.parse(workload_name)
-    if workload is None or workload.benchmark not in project.cards:
-        raise ConfigError(f"{workload_name}: no such workload")
+    workload = project.workload(workload_name)
     framework = project.preset(workload)["framework"]
     return f"faceoff.training.{framework}", f"faceoff.benchmarks.{workload.benchmark}"
 
 
 def dataset_of(project: Project, workload_name: str) -> str:
     """Return the data set of a workload."""
-    workload = Workload.parse(workload_name)
-    if workload is None or workload.benchmark not in project.cards:
-        raise ConfigError(f"{workload_name}: no such workload")
-    return project.preset(workload)["dataset"]
+    return project.preset(project.workload(workload_name))["dataset"]
 
 
 def collection_plan(project: Project, study: Study) -> dict[str, Any]:
@@ -100,8 +92,7 @@ def _shown_workloads(project: Project, study: Study, drawing: Drawing) -> list[t
     shown = []
     if study.training and drawing.draws != "inference":
         for name in study.training["workloads"]:
-            workload = Workload.parse(name)
-            assert workload is not None, f"{name} passed the loader"
+            workload = project.workload(name)
             card = project.cards[workload.benchmark].content
             everything = {**card, **project.preset(workload), "preset": workload.preset}
             everything["dataset"] = project.datasets[everything["dataset"]].content["title"]
