@@ -132,8 +132,8 @@ def test_more_accelerators_than_there_are(cell: Path):
 
 
 def test_a_device_that_is_not_the_configured_one_is_refused(cell: Path):
-    assert measure(job(cell, "well", expected_devices=["Tesla T4"])) == "failed"
-    assert "expected Tesla T4, found" in read_record(cell / "cell" / "record.json")["reason"]
+    assert measure(job(cell, "well", accelerator="t4", expected_devices=["Tesla T4"])) == "failed"
+    assert "of the kind t4 (Tesla T4)" in read_record(cell / "cell" / "record.json")["reason"]
 
 
 def test_the_second_attempt_measures_nothing(cell: Path):

@@ -8,10 +8,10 @@ rule prepare_dataset:
     conda:
         "../../envs/default.yaml"
     params:
-        card=lambda w: jobs.dataset_card(w.dataset),
+        asked=lambda w: jobs.dataset_asked(w.dataset),
         code=lambda w: jobs.dataset_code(w.dataset),
     shell:
-        "python scripts/prepare_dataset.py --card {params.card:q} --output {output:q} > {log:q} 2>&1"
+        "python scripts/prepare_dataset.py --card config/data/{wildcards.dataset:q}.yaml --output {output:q} > {log:q} 2>&1"
 
 
 rule describe_system:

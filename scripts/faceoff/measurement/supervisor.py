@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from faceoff.errors import AcceleratorError, FaceoffError, RecordError
+from faceoff.errors import FaceoffError, RecordError
 from faceoff.files import atomic_path, canonical_json, sha256_file, sha256_text, write_text
 from faceoff.measurement.accelerators import Devices, choose_devices
 from faceoff.measurement.attempts import MARKER, Marker, append_failure, asked_hash, keep_token, now, read_marker
@@ -129,11 +129,8 @@ def _measure_now(job: Measurement) -> str:
 
 def _run(job: Measurement, segment: Path) -> tuple[Devices, Outcome]:
     layout = job.spec["layout"]
-    devices = choose_devices(job.spec["accelerator"], layout["nodes"], layout["accelerators"])
-    expected = job.spec.get("expected_devices") or []
-    wrong = [name for name in devices.names if expected and name not in expected]
-    if wrong:
-        raise AcceleratorError(f"device: expected {' or '.join(expected)}, found {wrong[0]}")
+    expected = job.spec.get("expected_devices", [])
+    devices = choose_devices(job.spec["accelerator"], layout["nodes"], layout["accelerators"], expected)
     environments = rank_environments(devices.cores, devices.gpus, free_ports(layout["accelerators"] + 1))
     kills_before = _oom_kills()
     ranks = start_ranks(job.command, environments, segment)
@@ -198,8 +195,7 @@ def _leave(
     result = outcome.result
     window = (result["window"]["start"], result["window"]["end"]) if result else None
     samples = segment / "telemetry.jsonl" if segment else Path(os.devnull)
-    with atomic_path(job.telemetry) as temporary:
-        to_parquet(samples, temporary, window)
+    to_parquet(samples, job.telemetry, window)
     for name, path in job.companions.items():
         if result and segment and (segment / name).is_file():
             with atomic_path(path) as temporary:

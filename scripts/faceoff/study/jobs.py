@@ -49,9 +49,10 @@ class Jobs:
         """The fingerprint of a program."""
         return _fingerprint(program)
 
-    def dataset_card(self, dataset: str) -> str:
-        """The card of a data set, with its name."""
-        return canonical_json({"name": dataset, **self.project.datasets[dataset].content})
+    def dataset_asked(self, dataset: str) -> str:
+        """What a data set's card asks of its preparation; title, licence and advice are not in it."""
+        card = self.project.datasets[dataset].content
+        return canonical_json({key: card[key] for key in ("facts", "files", "source") if key in card})
 
     def dataset_code(self, dataset: str) -> str:
         """The fingerprint of a data set's preparation."""
@@ -113,7 +114,7 @@ class Jobs:
 
     def collection_plan(self, study: str) -> str:
         """What collect_records expects."""
-        return canonical_json(collection_plan(self.project, self._study(study)))
+        return canonical_json(collection_plan(self._study(study)))
 
     @staticmethod
     def table_code(table: str) -> str:

@@ -134,8 +134,9 @@ class Project:
 
     def collections(self, study: Study) -> list[str]:
         """The collections of published results that a study draws on."""
-        found = (self.systems[name].get("source", {}).get("collection") for name in study.systems)
-        return sorted({name for name in found if name})
+        return sorted(
+            {self.systems[name]["source"]["collection"] for name in study.systems if "source" in self.systems[name]}
+        )
 
     def figure_files(self, study: Study) -> list[str]:
         """The figures of a study, in every format."""
@@ -219,6 +220,8 @@ def _check_systems(project: Project) -> None:
             if not path.is_file():
                 known = [file.stem for file in path.parent.glob("*.csv")]
                 raise source.unknown((*where, "source", "collection"), "a file in config/published/", known, path.stem)
+            if "accelerators_per_node" not in system:
+                raise source.error(where, "the key accelerators_per_node", "no such key", "accelerators_per_node: 3")
         elif "stack" not in system:
             raise source.error(
                 where, "the key stack (a measured system names its software)", "no such key", "stack: default"
@@ -338,24 +341,27 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
 
 def _inference_plan(project: Project, source: Source) -> dict[str, Any]:
     inference = source.content["inference"]
-    for index, name in enumerate(inference["benchmarks"]):
-        _require(source, ("inference", "benchmarks", index), "a card in config/benchmarks/", project.cards)
-        if "mlperf_names" not in project.cards[name].content.get("inference", {}):
-            raise project.cards[name].error(
-                ("inference",), "the key mlperf_names", "no such key", "mlperf_names: {...}"
-            )
     measured = [name for name in source.content["systems"] if "source" not in project.systems[name]]
     if measured:
         where = ("systems", source.content["systems"].index(measured[0]))
-        raise source.error(where, "a system with published results (inference is not measured yet)", measured[0])
-    return {
-        "benchmarks": {
-            name: project.cards[name].content["inference"]["mlperf_names"] for name in inference["benchmarks"]
-        },
-        "scenarios": inference["scenarios"],
-        "protocol": inference["protocol"],
-        "systems": {name: project.systems[name]["source"]["system"] for name in source.content["systems"]},
+        raise source.error(where, "a system with published results: inference is not measured yet", measured[0])
+    benchmarks = {}
+    for index, name in enumerate(inference["benchmarks"]):
+        _require(source, ("inference", "benchmarks", index), "a card in config/benchmarks/", project.cards)
+        rules = project.cards[name].content.get("inference")
+        if rules is None:
+            raise project.cards[name].error((), "the key inference, for the study " + source.name, "no such key")
+        scenarios = [scenario for scenario in inference["scenarios"] if scenario in rules["scenarios"]]
+        benchmarks[name] = {"names": rules["mlperf_names"], "scenarios": scenarios}
+    systems = {
+        name: {
+            "name": project.systems[name]["source"]["system"],
+            "collection": project.systems[name]["source"]["collection"],
+            "accelerators": project.systems[name]["accelerators_per_node"],
+        }
+        for name in source.content["systems"]
     }
+    return {"benchmarks": benchmarks, "protocol": inference["protocol"], "systems": systems}
 
 
 def _check_only(project: Project, main: Source) -> None:

@@ -60,14 +60,9 @@ def dataset_of(project: Project, workload_name: str) -> str:
     return project.preset(project.workload(workload_name))["dataset"]
 
 
-def collection_plan(project: Project, study: Study) -> dict[str, Any]:
+def collection_plan(study: Study) -> dict[str, Any]:
     """Return what collect_records expects of a study: its training cells as a product, its published systems."""
-    return {
-        "study": study.name,
-        "training": study.training,
-        "inference": study.inference,
-        "collections": project.collections(study),
-    }
+    return {"study": study.name, "training": study.training, "inference": study.inference}
 
 
 def presentation(project: Project, study: Study, drawing: Drawing) -> dict[str, Any]:
