@@ -347,7 +347,7 @@ def create_strategy(placement: Placement) -> tf.distribute.Strategy:
         raise ConfigError(f"TF_CONFIG: expected the addresses of {placement.world_size} ranks, found none")
     # Else gRPC would look for the other ranks behind the proxy that http_proxy may name, and wait without end.
     workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
-    os.environ["no_grpc_proxy"] = ",".join(address.rpartition(":")[0] for address in workers)
+    os.environ["no_grpc_proxy"] = ",".join(address.rpartition(":")[0] for address in workers)  # noqa: SIM112 - gRPC reads this spelling
     kinds = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=kinds.RING if placement.device == "cpu" else kinds.NCCL
