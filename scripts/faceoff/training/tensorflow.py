@@ -342,6 +342,7 @@ def create_strategy(placement: Placement) -> tf.distribute.Strategy:
     Raises ConfigError when there is no TF_CONFIG; ends the process when a rank stays away.
     """
     if placement.world_size == 1:
+        tf.config.list_logical_devices()  # starts the device, as joining the others does
         return tf.distribute.get_strategy()
     if "TF_CONFIG" not in os.environ:
         raise ConfigError(f"TF_CONFIG: expected the addresses of {placement.world_size} ranks, found none")
