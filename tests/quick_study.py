@@ -1,4 +1,4 @@
-"""A study of the real rules, scripts and tiny presets that takes seconds, and the jobs that an edit of it makes stale."""
+"""A study of the real rules, scripts and presets that takes seconds, and the jobs that an edit makes stale."""
 
 import re
 from pathlib import Path
