@@ -1,0 +1,72 @@
+"""Scaling efficiency of training throughput against one accelerator."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from pandas import DataFrame
+
+from faceoff.figures import style
+
+TITLE = "Scaling efficiency of throughput"
+
+
+def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
+    """Draw throughput / (n x mean throughput of one accelerator): each run a dot, the mean of a layout a line."""
+    rows = rows[rows["kind"] == "training"]
+    if rows.empty:
+        return style.message(TITLE, rows, presentation, "No training cell in this study.")
+    notes = ["Efficiency = throughput / (n x mean throughput of layout 1x1). One dot a run; the line joins the means."]
+    figure = style.create(TITLE, rows, presentation, notes)
+    colors = style.colors(presentation)
+    names = style.present(rows, "workload", presentation["workloads"])
+    systems = style.present(rows, "system", presentation["systems"])
+    for name, axes in style.panels(figure, names).items():
+        own = rows[rows["workload"] == name]
+        missing = [
+            system
+            for system in systems
+            if not _draw_system(axes, own[own["system"] == system], colors[system], with_numbers=len(systems) == 1)
+        ]
+        if missing:
+            told = ", ".join(presentation["systems"][system]["title"] for system in missing)
+            axes.text(
+                0.5, 0.5, f"no throughput of layout 1x1:\n{told}", transform=axes.transAxes, ha="center", va="center"
+            )
+        _finish(axes, own)
+        style.label_bottom(axes, "accelerators (n)")
+        axes.set_title(style.workload_title(name, presentation), loc="left", weight="bold")
+    handles = [
+        Line2D([], [], marker="o", color=colors[system], label=presentation["systems"][system]["title"])
+        for system in systems
+    ]
+    style.legend(
+        figure, [*handles, Line2D([], [], ls="--", color=style.QUIET, label="ideal: n times the throughput of one")]
+    )
+    return figure
+
+
+def _draw_system(axes: Axes, rows: DataFrame, color: str, with_numbers: bool) -> bool:
+    rows = rows.dropna(subset=["throughput"])
+    count = rows["nodes"] * rows["accelerators"]
+    single = rows.loc[count == 1, "throughput"]
+    if single.empty:
+        return rows.empty
+    efficiency = rows["throughput"] / (count * single.mean())
+    means = efficiency.groupby(count).mean()
+    axes.plot(count, efficiency, "o", color=color, alpha=0.6, ms=8, mew=0, clip_on=False)
+    axes.plot(means.index, means, "-", color=color, lw=2)
+    for n, value in means[means.index > 1].items() if with_numbers else ():
+        axes.annotate(f"{100 * value:.0f} %", (n, value), (10, 0), textcoords="offset points", va="center", color=color)
+    return True
+
+
+def _finish(axes: Axes, rows: DataFrame) -> None:
+    counts = sorted({int(n) for n in rows["nodes"] * rows["accelerators"]})
+    axes.axhline(1, ls="--", color=style.QUIET)
+    axes.set_xticks(counts)
+    axes.set_xlim(counts[0] - 0.3, counts[-1] + 0.2 + 0.25 * (counts[-1] - counts[0] + 1))
+    axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
+    axes.set_ylabel("efficiency (1 = ideal)")

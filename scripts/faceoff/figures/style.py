@@ -1,0 +1,263 @@
+"""The look that all figures share: slide size, colours, header and footer, and files whose bytes repeat."""
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pandas import DataFrame
+
+from faceoff.files import atomic_path
+
+SIZE = (13.333, 7.5)  # inches: a 16:9 slide
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito (2008): told apart by colour-blind readers."""
+BAD = "#B40F20"
+QUIET = "#595959"
+SMALL, NORMAL, LARGE, HUGE = 10, 12, 14, 22  # points
+
+mpl.rcParams.update(
+    {
+        "font.size": NORMAL,
+        "axes.titlesize": LARGE,
+        "axes.labelsize": NORMAL,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.axisbelow": True,
+        "grid.color": "#DDDDDD",
+        "legend.frameon": False,
+        "legend.fontsize": NORMAL,
+        "svg.hashsalt": "faceoff",
+        "pdf.fonttype": 42,
+    }
+)
+
+_METADATA: Mapping[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+_MARGIN = 0.02
+_LINE = 1.35 * SMALL / 72 / SIZE[1]  # height of a line of the footer, as a fraction of the figure
+_PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "onnxruntime", "tensorrt", "tensorrt-rtx", "mlcommons-loadgen")
+_TRADEMARK = (
+    "The MLPerf™ name and logo are trademarks of MLCommons Association in the United States and other countries. "
+    "All rights reserved. Unauthorized use strictly prohibited. See www.mlcommons.org for more information."
+)
+
+
+def create(title: str, rows: DataFrame, presentation: Mapping[str, Any], notes: Iterable[str] = ()) -> Figure:
+    """Return a figure with header and footer and room between them; its text says what the rows are worth."""
+    figure = Figure(figsize=SIZE, layout="constrained")
+    figure.text(_MARGIN, 0.985, title, size=HUGE, weight="bold", va="top")
+    figure.text(_MARGIN, 0.925, presentation["title"], size=LARGE, color=QUIET, va="top")
+    done, expected = int((rows["outcome"] != "not run").sum()), presentation["expected_cells"]
+    if done < expected:
+        figure.text(
+            1 - _MARGIN,
+            0.985,
+            f"partial: {done} of {expected} cells",
+            size=LARGE,
+            color=BAD,
+            weight="bold",
+            va="top",
+            ha="right",
+        )
+    lines = [line for note in (*notes, *footer(rows, presentation)) for line in textwrap.wrap(note, 168)]
+    figure.text(_MARGIN, 0.012, "\n".join(lines), size=SMALL, color=QUIET, va="bottom", linespacing=1.25)
+    bottom = 0.025 + len(lines) * _LINE
+    figure.get_layout_engine().set(rect=(_MARGIN / 2, bottom, 1 - _MARGIN, 0.84 - bottom), w_pad=0.1, h_pad=0.06)
+    return figure
+
+
+def legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Put the legend under the header, in one row if it fits, and the panels under the legend."""
+    width = sum(0.62 * NORMAL * len(handle.get_label()) + 45 for handle in handles) / 72
+    rows = math.ceil(width / (SIZE[0] * (1 - 2 * _MARGIN)))
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(_MARGIN - 0.005, 0.895),
+        ncols=math.ceil(len(handles) / rows),
+        columnspacing=1.6,
+    )
+    left, bottom, across, up = figure.get_layout_engine().get()["rect"]
+    figure.get_layout_engine().set(rect=(left, bottom, across, up - 0.035 * (rows - 1)))
+
+
+def panels(figure: Figure, names: Sequence[str], columns: int = 3) -> dict[str, Axes]:
+    """Return one axes a name, in a grid that wastes no cell it can avoid."""
+    rows = math.ceil(len(names) / columns)
+    columns = math.ceil(len(names) / rows)
+    grid = figure.add_gridspec(rows, columns)
+    return {name: figure.add_subplot(grid[divmod(index, columns)]) for index, name in enumerate(names)}
+
+
+def label_bottom(axes: Axes, text: str) -> None:
+    """Label the x axis of a panel that has no other panel below it in its grid."""
+    if axes.get_subplotspec().is_last_row():
+        axes.set_xlabel(text)
+
+
+def message(title: str, rows: DataFrame, presentation: Mapping[str, Any], text: str) -> Figure:
+    """Return a figure that only says why there is nothing to draw."""
+    figure = create(title, rows, presentation)
+    figure.text(0.5, 0.5, "\n".join(textwrap.wrap(text, 80)), size=LARGE, ha="center", va="center")
+    return figure
+
+
+def colors(presentation: Mapping[str, Any]) -> dict[str, str]:
+    """Return each system's colour: its own, or the next of the palette."""
+    systems = presentation["systems"]
+    return {
+        name: system.get("color") or PALETTE[index % len(PALETTE)]
+        for index, (name, system) in enumerate(systems.items())
+    }
+
+
+def present(rows: DataFrame, column: str, order: Iterable[str]) -> list[str]:
+    """Return the values of `column` that occur in rows, in the order of the presentation."""
+    values = set(rows[column])
+    return [name for name in order if name in values]
+
+
+def layouts(rows: DataFrame) -> list[str]:
+    """Return the layouts in rows by their number of accelerators, then of nodes."""
+    sizes = {row.layout: (row.nodes * row.accelerators, row.nodes) for row in rows.itertuples()}
+    return sorted(sizes, key=lambda name: sizes[name])
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Return (divisor, unit) for an axis that reaches so many seconds; s for none (NaN)."""
+    return (3600.0, "h") if seconds > 5 * 3600 else (60.0, "min") if seconds > 300 else (1.0, "s")
+
+
+def workload_title(name: str, presentation: Mapping[str, Any], with_target: bool = False) -> str:
+    """Return a workload's title with its preset and, if wanted, its target, for the head of a panel."""
+    workload = presentation["workloads"][name]
+    size = "" if workload["preset"] == "reference" else f" ({workload['preset']})"
+    target = f" to {workload['metric']} {workload['target']:g}" if with_target else ""
+    return f"{workload['title']}{size}{target}"
+
+
+def footer(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
+    """Return the lines that every figure carries: provenance, honest labels, marks, and what MLCommons asks for."""
+    lines = [_provenance(rows, presentation)]
+    bad = rows[rows["outcome"].isin(["failed", "invalid"])]
+    lines += [f"{row.outcome}: {_cell_name(row)}: {_short(row.reason)}" for row in bad.head(2).itertuples()]
+    if len(bad) > 2:
+        lines.append(f"... and {len(bad) - 2} more: see the table bad_cells")
+    tiny = [name for name in present(rows, "workload", presentation["workloads"]) if _is_tiny(name, presentation)]
+    if tiny:
+        what = "; ".join(
+            f"{name}: {presentation['workloads'][name]['dataset']}, {presentation['workloads'][name]['network']}"
+            for name in tiny
+        )
+        lines.append(f"Tiny presets check the workflow and rank no hardware. {what}.")
+    lines += _marks(rows, presentation)
+    lines += _mlperf(rows, presentation)
+    return lines
+
+
+def save(figure: Figure, paths: Iterable[Path]) -> None:
+    """Write the figure in the format of each path's suffix, atomically; equal figures give equal bytes."""
+    for path in paths:
+        kind = path.suffix.removeprefix(".")
+        with atomic_path(path) as temporary:
+            figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
+
+
+def _provenance(rows: DataFrame, presentation: Mapping[str, Any]) -> str:
+    counts = rows["outcome"].value_counts()
+    parts = ", ".join(
+        f"{counts[name]} {name}" for name in ("ok", "dnf", "invalid", "failed", "not run") if name in counts
+    )
+    texts = [f"Study {presentation['study']}", f"n = {len(rows)} cells: {parts}"]
+    dated = rows[rows["outcome"] != "not run"].dropna(subset=["ended"])
+    for source, text in (("measured", "newest record"), ("published", "results published")):
+        dates = dated.loc[dated["source"] == source, "ended"]
+        texts += [f"{text} {max(dates)[:10]}"] if len(dates) else []
+    texts += _versions(rows)
+    return " · ".join(texts)
+
+
+def _versions(rows: DataFrame) -> list[str]:
+    found: dict[str, set[str]] = {}
+    for source, text in rows[["source", "versions"]].dropna().drop_duplicates().itertuples(index=False):
+        for package, version in json.loads(text).items():
+            if source == "published" or package in _PACKAGES:
+                found.setdefault(package, set()).add(version)
+    return [f"{package} {' / '.join(sorted(versions))}" for package, versions in sorted(found.items())]
+
+
+def _marks(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name in present(rows, "system", presentation["systems"]):
+        own = rows[rows["system"] == name]
+        title = presentation["systems"][name]["title"]
+        drifted = own[own["drift"].eq(True)]
+        if len(drifted):
+            reasons = "; ".join(dict.fromkeys(drifted["drift_reason"]))
+            lines.append(f"Drift: {title} is not what it was in {len(drifted)} of {len(own)} cells: {_short(reasons)}")
+        hardware = {re.sub(r" core \d+$", "", device) for devices in own["devices"].dropna() for device in devices}
+        if len(hardware) > 1:
+            lines.append(f"Mixed hardware: {title} has records of {', '.join(sorted(hardware))}")
+    done = rows[rows["outcome"] != "not run"]
+    if done["source"].nunique() > 1:
+        lines.append("Published beside measured: other code, hosts and rules; ratios between the two are marked.")
+    hosts = done.dropna(subset=["host"]).groupby("system", sort=False)["host"].first()
+    if hosts.nunique() > 1:
+        told = "; ".join(f"{presentation['systems'][name]['title']}: {host}" for name, host in hosts.items())
+        lines.append(f"Hosts differ, so no ratio is of the accelerators alone. {told}.")
+    return lines
+
+
+def _mlperf(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
+    """Round, division, source and standing, as MLCommons' Results Messaging Guidelines ask."""
+    lines = []
+    published = rows[(rows["source"] == "published") & (rows["outcome"] != "not run")]
+    for (round_, division, submitter, retrieved), own in published.groupby(
+        ["round", "division", "submitter", "retrieved"]
+    ):
+        kind = "Inference" if own["kind"].iloc[0] == "inference" else "Training"
+        models = ", ".join(
+            presentation["workloads"][name]["title"] for name in present(own, "workload", presentation["workloads"])
+        )
+        scenarios = " and ".join(own["scenario"].dropna().unique())
+        lines.append(
+            f"MLPerf™ {kind} {round_} {division.capitalize()}: {models}; {scenarios}. Submitted by {submitter}. "
+            f"Retrieved {retrieved}. Results verified by MLCommons Association."
+        )
+    measured = rows[(rows["source"] == "measured") & (rows["preset"] == "reference") & (rows["outcome"] != "not run")]
+    for (kind, round_), _ in measured.groupby(["kind", "round"]):
+        lines.append(
+            f"Unverified MLPerf™ {kind.capitalize()} {round_} Open: measured here. "
+            "Results not verified by MLCommons Association."
+        )
+    if lines:
+        lines[-1] += " " + _TRADEMARK
+    if len(published) and len(measured):
+        lines.append(
+            "Unverified results have not been through an MLPerf™ review and may use measurement methodologies and/or "
+            "workload implementations that are inconsistent with the MLPerf™ specification for verified results."
+        )
+    return lines
+
+
+def _is_tiny(workload: str, presentation: Mapping[str, Any]) -> bool:
+    return presentation["workloads"][workload]["preset"] == "tiny"
+
+
+def _cell_name(row: Any) -> str:
+    parts = (row.workload, row.system, row.layout, row.scenario)
+    seed = f"seed {row.seed}" if row.kind == "training" else ""
+    return " ".join(part for part in (*parts, seed) if isinstance(part, str) and part)
+
+
+def _short(text: str) -> str:
+    return textwrap.shorten(text, 110, placeholder=" ...")

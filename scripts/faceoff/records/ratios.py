@@ -1,0 +1,63 @@
+"""Systems of an inference study divided by its baseline, where that is allowed."""
+
+from dataclasses import dataclass
+
+from pandas import DataFrame
+
+from faceoff.errors import ConfigError
+from faceoff.records.statistics import compare, marks, refusal
+
+CASE = ["workload", "accuracy", "scenario"]
+
+
+@dataclass(frozen=True)
+class SystemRatio:
+    """`ratio` of a system's result to the baseline's; None when a result is missing or `refused` says why not."""
+
+    workload: str
+    accuracy: str
+    scenario: str
+    system: str
+    ratio: float | None
+    refused: str
+    marks: tuple[str, ...]
+    same_run: bool
+
+
+def inference_ratios(rows: DataFrame, baseline: str) -> list[SystemRatio]:
+    """Return one ratio for each workload, accuracy, scenario and system but the baseline, in the order of rows.
+
+    Several runs of one case count by their geometric mean.
+    """
+    rows = rows[rows["kind"] == "inference"]
+    found = []
+    for (workload, accuracy, scenario), case in rows.fillna({"accuracy": "", "scenario": ""}).groupby(CASE, sort=False):
+        base = case[(case["system"] == baseline) & (case["outcome"] == "ok")]
+        for system, own in case[case["system"] != baseline].groupby("system", sort=False):
+            good = own[own["outcome"] == "ok"]
+            ratio, refused, same_run = None, "", False
+            told: tuple[str, ...] = ()
+            if len(base) and len(good):
+                first, second = good.iloc[0].to_dict(), base.iloc[0].to_dict()
+                refused, told = refusal(first, second), tuple(marks(first, second))
+                same_run = bool(good["notes"].fillna("").str.startswith("same run as").all())
+                if not refused:
+                    ratio = compare(list(good["result"]), list(base["result"])).ratio
+            found.append(SystemRatio(workload, accuracy, scenario, system, ratio, refused, told, same_run))
+    return found
+
+
+def price_ratio(systems: dict[str, dict], system: str, baseline: str) -> float:
+    """Return the price of a whole system divided by the baseline's.
+
+    A price is {"ratio": r, "relative_to": baseline} or {"amount": a, "currency": c}. Raises ConfigError otherwise.
+    """
+    price, base = systems[system].get("price") or {}, systems[baseline].get("price") or {}
+    if price.get("relative_to") == baseline and price.get("ratio"):
+        return float(price["ratio"])
+    if price.get("amount") and base.get("amount") and price.get("currency") == base.get("currency"):
+        return float(price["amount"]) / float(base["amount"])
+    raise ConfigError(
+        f"systems.{system}.price: expected {{ratio: 1.2, relative_to: {baseline}}} or, for both systems, "
+        f"{{amount: 10000, currency: USD}}; found {price or 'no price'} beside {base or 'no price'} of {baseline}"
+    )

@@ -1,0 +1,62 @@
+"""The systems side by side: data sheets of the accelerators, hosts, and what the records found there."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pandas import DataFrame
+
+from faceoff.tables.text import Table
+
+_SYSTEM = {"node": "node", "nodes": "nodes", "accelerators": "accelerators a node"}
+_SHEET = {
+    "title": "accelerator",
+    "architecture": "architecture",
+    "compute_capability": "compute capability",
+    "cuda_cores": "CUDA cores",
+    "tensor_cores": "tensor cores",
+    "fp32_tflops": "FP32 (TFLOP/s)",
+    "fp16_tensor_tflops": "FP16 tensor, dense (TFLOP/s)",
+    "int8_tops": "INT8, dense (TOP/s)",
+    "memory": "memory",
+    "memory_bandwidth_gb_s": "memory bandwidth (GB/s)",
+    "power_limit_w": "power limit (W)",
+    "slot": "slot",
+}
+_HOST = {"processors": "host processors", "memory": "host memory", "os": "operating system"}
+_FOUND = {"cpu": "found: processors", "driver": "found: driver"}
+
+
+def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
+    """Return a row a fact and a column a system; what was configured first, then what records found."""
+    systems = presentation["systems"]
+    facts = [
+        *_facts(_SYSTEM, systems, lambda system: system),
+        *_facts(_SHEET, systems, lambda system: system.get("accelerator") or {}),
+        *_facts(_HOST, systems, lambda system: system.get("host") or {}),
+    ]
+    found = {name: rows[rows["system"] == name] for name in systems}
+    devices = {systems[name]["title"]: _devices(own) for name, own in found.items()}
+    facts.append({"": "found: accelerators", **devices})
+    for column, label in _FOUND.items():
+        facts.append({"": label, **{systems[name]["title"]: _values(own[column]) for name, own in found.items()}})
+    facts = [fact for fact in facts if any(value not in (None, "") for key, value in fact.items() if key)]
+    return Table("Systems", ["", *(system["title"] for system in systems.values())], facts)
+
+
+def _facts(labels: Mapping[str, str], systems: Mapping[str, Any], part: Any) -> list[dict[str, Any]]:
+    return [
+        {"": label, **{system["title"]: part(system).get(key) for system in systems.values()}}
+        for key, label in labels.items()
+    ]
+
+
+def _devices(rows: DataFrame) -> str:
+    lists = [[re.sub(r" core \d+$", "", device) for device in devices] for devices in rows["devices"].dropna()]
+    most = max((len(devices) for devices in lists), default=0)
+    names = sorted({name for devices in lists for name in devices})
+    return f"{most}x {' / '.join(names)}" if names else ""
+
+
+def _values(column: Any) -> str:
+    return " / ".join(sorted(column.dropna().unique()))
