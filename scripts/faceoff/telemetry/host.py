@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 import psutil
 
@@ -52,7 +53,7 @@ class HostReader:
         values: Values = {}
         pinned = _pinned_cores(pids)
         shares = self._cpu_percents()
-        values["cpu_percent"] = sum(shares.values()) / len(shares) if shares else None
+        values["cpu_percent"] = fmean(shares.values()) if shares else None
         values.update({f"core{core}_percent": shares.get(core) for core in pinned})
         self._set(values, "cpu_frequency_mhz", lambda: self._frequency_mhz(pinned or self._cpus))
         self._set(values, "memory_used_bytes", lambda: psutil.virtual_memory().used)
@@ -80,7 +81,7 @@ class HostReader:
 
     def _frequency_mhz(self, cores: Sequence[int]) -> float:
         directory = self._root / "sys/devices/system/cpu"
-        return sum(_number(directory / f"cpu{core}/cpufreq/scaling_cur_freq") for core in cores) / len(cores) / 1000
+        return fmean(_number(directory / f"cpu{core}/cpufreq/scaling_cur_freq") for core in cores) / 1000
 
     def _rss_bytes(self, pids: Sequence[int]) -> float:
         if time.monotonic() - self._tree_read > TREE_REFRESH_S or not set(pids) <= set(self._tree):

@@ -52,7 +52,7 @@ def read_telemetry(jsonl: Path) -> Telemetry:
                 missing |= {str(name): str(why) for name, why in entry["missing"].items()}
             else:
                 values = {name: np.nan if value is None else float(value) for name, value in entry.items()}
-                if TIME not in values or any(map(np.isinf, values.values())):
+                if not np.isfinite(values.get(TIME, np.nan)) or any(map(np.isinf, values.values())):
                     raise ValueError("no sample")
                 for name, value in values.items():
                     columns.setdefault(name, array("d", [np.nan]) * samples).append(value)

@@ -14,7 +14,7 @@ from faceoff.data.manifest import load_manifest
 from faceoff.data.preparation import find_package_file, prepare_dataset
 from faceoff.errors import ConfigError, DataError
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "scripts" / "prepare_dataset.py"
 
 
