@@ -29,8 +29,8 @@ def read_card(path: Path) -> dict[str, Any]:
 def prepare_dataset(card: Mapping[str, Any], output: Path) -> None:
     """Prepare the data set named by the directory of `output` (results/data/NAME/manifest.json).
 
-    What is made depends on the card's `source`, `facts` and `files` alone. An old manifest goes first and the new one comes last, so that
-    whatever ends this in between leaves no manifest, and running again repairs it.
+    What is made depends on the card's `source`, `facts` and `files` alone. An old manifest goes first and the new one
+    comes last, so that whatever ends this in between leaves no manifest, and running again repairs it.
     Raises DataError for a source that is missing or not the expected one; ConfigError for a card that lacks a key.
     """
     name = output.parent.name
