@@ -99,9 +99,9 @@ class HostReader:
                 self._sensors[name] = self._sensors.get(name, []) + sensors
 
     def _find_rapl(self) -> None:
-        # intel-rapl:0 is a package (on AMD too); intel-rapl:0:0 a part of it, and psys the board, which holds both.
+        # Other zones are parts of a package (core, dram) or hold all of them (psys).
         for zone in sorted((self._root / "sys/class/powercap").glob("intel-rapl:*")):
-            if zone.name.count(":") == 1 and (zone / "name").read_text(encoding="utf-8").startswith("package"):
+            if (zone / "name").read_text(encoding="utf-8").startswith("package"):
                 name = f"rapl{zone.name.partition(':')[2]}_energy_j"
                 self.rapl_ranges[name] = _joules(zone / "max_energy_range_uj")
                 self._rapl[name] = zone / "energy_uj"
