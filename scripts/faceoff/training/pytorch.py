@@ -1,7 +1,7 @@
 """Training in PyTorch: devices, processes, precision and optimisers; what is learned comes from a benchmark's task.
 
-A benchmark's module takes part by offering `create_pytorch_task(hyperparameters, data, context) -> Task`. The same code runs
-one rank or many, on CPUs (gloo) and GPUs (NCCL), on one node or several.
+A benchmark's module takes part by offering `create_pytorch_task(hyperparameters, data, context) -> Task`. The same code
+runs one rank or many, on CPUs (gloo) and GPUs (NCCL), on one node or several.
 """
 
 import time
