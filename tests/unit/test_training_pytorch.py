@@ -59,7 +59,7 @@ def trainer(seed: int = 1, precision: str = "fp32", batch: int = 10) -> PyTorchT
         "batch": {"size": batch, "per": "accelerator"},
         "hyperparameters": SGD,
     }
-    benchmark: Any = SimpleNamespace(create_task=Regression)
+    benchmark: Any = SimpleNamespace(create_pytorch_task=Regression)
     data: Any = None
     return create_trainer(spec, benchmark, data, Placement(0, 0, 1, "cpu"), Clock(time.time()))
 
@@ -184,7 +184,7 @@ def test_unknown_precision() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_gpu_that_is_not_there() -> None:
     spec = {"seed": 1, "precision": "fp32", "batch": {"size": 10, "per": "accelerator"}, "hyperparameters": SGD}
-    benchmark: Any = SimpleNamespace(create_task=Regression)
+    benchmark: Any = SimpleNamespace(create_pytorch_task=Regression)
     data: Any = None
     with pytest.raises(AcceleratorError, match="rank 3 needs GPU 1; torch sees 0"):
         create_trainer(spec, benchmark, data, Placement(3, 1, 4, "cuda"), Clock(time.time()))

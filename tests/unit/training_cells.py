@@ -77,8 +77,10 @@ def ncf_spec(**changes: Any) -> dict[str, Any]:
     return spec
 
 
-def start_ranks(spec: dict[str, Any], manifest: Path, segment: Path, world_size: int = 1) -> list[BaseProcess]:
-    """Start the ranks of a cell on this machine's CPU; they leave their files in `segment`."""
+def start_ranks(
+    spec: dict[str, Any], manifest: Path, segment: Path, world_size: int = 1, device: str = "cpu"
+) -> list[BaseProcess]:
+    """Start the ranks of a cell on this machine; they leave their files in `segment`."""
     segment.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -91,7 +93,7 @@ def start_ranks(spec: dict[str, Any], manifest: Path, segment: Path, world_size:
             "WORLD_SIZE": str(world_size),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
-            "FACEOFF_DEVICE": "cpu",
+            "FACEOFF_DEVICE": device,
             "FACEOFF_LAUNCHED": str(time.time()),
         }
         process = _processes.Process(target=_run, args=(environment, spec, manifest, segment))
@@ -100,9 +102,11 @@ def start_ranks(spec: dict[str, Any], manifest: Path, segment: Path, world_size:
     return ranks
 
 
-def run_ranks(spec: dict[str, Any], manifest: Path, segment: Path, world_size: int = 1) -> list[int | None]:
+def run_ranks(
+    spec: dict[str, Any], manifest: Path, segment: Path, world_size: int = 1, device: str = "cpu"
+) -> list[int | None]:
     """Run the ranks of a cell to their end and return their exit statuses."""
-    ranks = start_ranks(spec, manifest, segment, world_size)
+    ranks = start_ranks(spec, manifest, segment, world_size, device)
     for process in ranks:
         process.join()
     return [process.exitcode for process in ranks]

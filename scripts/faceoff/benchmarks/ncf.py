@@ -21,7 +21,7 @@ PAIRS_AT_ONCE = 1 << 16  # of an evaluation
 Batch = tuple[Tensor, Tensor, Tensor]  # users, items: int32 [n]; labels: float [n], 1 for an item that was taken
 
 
-def create_task(hyperparameters: dict[str, Any], data: Manifest, context: Context) -> "NcfTask":
+def create_pytorch_task(hyperparameters: dict[str, Any], data: Manifest, context: Context) -> "NcfTask":
     """Read the data set onto the device."""
     return NcfTask(hyperparameters, data, context)
 

@@ -1,7 +1,7 @@
 """Training in PyTorch: devices, processes, precision and optimisers; what is learned comes from a benchmark's task.
 
-A benchmark's module takes part by offering `create_task(hyperparameters, data, context) -> Task`. The same code runs
-one rank or many, on CPUs (gloo) and GPUs (NCCL), on one node or several.
+A benchmark's module takes part by offering `create_pytorch_task(hyperparameters, data, context) -> Task`. The same code
+runs one rank or many, on CPUs (gloo) and GPUs (NCCL), on one node or several.
 """
 
 import time
@@ -91,7 +91,7 @@ def create_trainer(
     device = start_device(placement, spec["precision"])
     context = Context(placement, device, samples, spec["seed"])
     with clock.part("prepare"):
-        task: Task = benchmark.create_task(spec["hyperparameters"], data, context)
+        task: Task = benchmark.create_pytorch_task(spec["hyperparameters"], data, context)
     return PyTorchTrainer(spec, task, context)
 
 
