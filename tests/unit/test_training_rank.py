@@ -130,8 +130,6 @@ def test_killed_run_resumes_as_if_unbroken(manifest: Path, tmp_path: Path) -> No
         (0, checkpoint.step),
         (checkpoint.step, 20 * 28),
     ]
-    elapsed = sum(part["elapsed_s"] for part in second["segments"])
-    assert second["measured"]["elapsed"]["value"] == pytest.approx(elapsed, abs=1.0)
     times = [point["time_s"] for point in second["curve"]]
     assert times == sorted(times)
 
