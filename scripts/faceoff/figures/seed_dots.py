@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 from faceoff.records.statistics import dnf_allowance, summarise
 
 _GROUP = 0.8  # of the distance between two layouts
@@ -32,7 +33,7 @@ def draw_panels(
     missed it than the round's rule allows.
     """
     colors = style.colors(presentation)
-    names = style.present(rows, "workload", presentation["workloads"])
+    names = present(rows, "workload", presentation["workloads"])
     panels = style.panels(figure, names)
     for name, axes in panels.items():
         panel = rows[rows["workload"] == name]
@@ -59,7 +60,7 @@ def statistics_note(rows: DataFrame) -> str:
 
 def _draw_panel(axes: Axes, panel: DataFrame, colors: Mapping[str, str], summarise_dnf: bool) -> None:
     layouts = style.layouts(panel)
-    systems = style.present(panel, "system", colors)
+    systems = present(panel, "system", colors)
     width = _GROUP / len(systems)
     roomy = len(layouts) * len(systems) <= _ROOMY
     told = []
@@ -128,7 +129,7 @@ def _handles(rows: DataFrame, presentation: Mapping[str, Any], colors: Mapping[s
     def mark(marker: str, label: str, color: str = "#333333", face: str | None = None) -> Line2D:
         return Line2D([], [], ls="", marker=marker, color=color, mfc=face or color, mew=2, ms=9, label=label)
 
-    systems = style.present(rows, "system", presentation["systems"])
+    systems = present(rows, "system", presentation["systems"])
     handles = [mark("s", presentation["systems"][name]["title"], colors[name]) for name in systems]
     handles.append(mark("o", "reached the target"))
     if rows["resumed"].eq(True).any():
