@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from faceoff.errors import RecordError
 from faceoff.files import atomic_path
+from faceoff.measurement.identity import describe_drift
 from faceoff.records.record import read_record
 from faceoff.records.rows import bare_row, published_row, table_of, training_row
 
@@ -97,16 +98,8 @@ def _mark_drift(
     dated = [(row, identity) for row, identity in zip(rows, found, strict=True) if identity is not None]
     for row, identity in sorted(dated, key=lambda pair: pair[0]["ended"] or ""):
         reference = expected.setdefault(row["system"], identity)
-        row["drift_reason"] = "; ".join(_differences(reference, identity))
+        row["drift_reason"] = "; ".join(describe_drift(dict(reference), dict(identity)))
         row["drift"] = bool(row["drift_reason"])
-
-
-def _differences(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{key}: {expected.get(key)} -> {found.get(key)}"
-        for key in sorted(expected.keys() | found.keys())
-        if expected.get(key) != found.get(key)
-    ]
 
 
 def read_collections(paths: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,18 @@
+"""The environment files: one lock, and the conda file that is made from it."""
+
+import yaml
+
+
+def locked_requirements(lock: str) -> list[str]:
+    """Return the pins of a lock, in its order."""
+    return [line for line in lock.splitlines() if line and not line.startswith("#")]
+
+
+def conda_environment(lock: str) -> str:
+    """Return a conda environment file, as text, that installs the pins of a lock through pip."""
+    environment = {
+        "channels": ["conda-forge", "nodefaults"],
+        "dependencies": ["python=3.11", "pip", {"pip": locked_requirements(lock)}],
+    }
+    header = "# Made by `make lock` from default.lock: the same pins for `snakemake --sdm conda`.\n"
+    return header + yaml.safe_dump(environment, sort_keys=False)
