@@ -49,7 +49,7 @@ def _draw_workload(
 ) -> None:
     divisor, unit = style.time_unit(rows["elapsed_s"].max())
     axes.set_xlabel(f"time ({unit})")
-    axes.set_ylabel(workload["metric"])
+    axes.set_ylabel(workload["metric"]["name"])
     axes.axhline(workload["target"], ls=(0, (1, 1)), lw=1, color="black")
     runs = rows.dropna(subset=["curve"])
     few = sum(len(curve) for curve in runs["curve"]) <= _FEW

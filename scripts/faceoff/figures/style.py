@@ -51,12 +51,12 @@ def create(title: str, rows: DataFrame, presentation: Mapping[str, Any], notes: 
     figure = Figure(figsize=SIZE, layout="constrained")
     figure.text(_MARGIN, 0.985, title, size=HUGE, weight="bold", va="top")
     figure.text(_MARGIN, 0.925, presentation["title"], size=LARGE, color=QUIET, va="top")
-    done, expected = int((rows["outcome"] != "not run").sum()), presentation["expected_cells"]
-    if done < expected:
+    done = int((rows["outcome"] != "not run").sum())
+    if done < len(rows):
         figure.text(
             1 - _MARGIN,
             0.985,
-            f"partial: {done} of {expected} cells",
+            f"partial: {done} of {len(rows)} cells",
             size=LARGE,
             color=BAD,
             weight="bold",
@@ -129,8 +129,9 @@ def time_unit(seconds: float) -> tuple[float, str]:
 def workload_title(name: str, presentation: Mapping[str, Any], with_target: bool = False) -> str:
     """Return a workload's title with its preset and, if wanted, its target, for the head of a panel."""
     workload = presentation["workloads"][name]
-    size = "" if workload["preset"] == "reference" else f" ({workload['preset']})"
-    target = f" to {workload['metric']} {workload['target']:g}" if with_target else ""
+    preset = workload.get("preset", "reference")
+    size = "" if preset == "reference" else f" ({preset})"
+    target = f" to {workload['metric']['name']} {workload['target']:g}" if with_target else ""
     return f"{workload['title']}{size}{target}"
 
 

@@ -31,9 +31,11 @@ def short(text: str) -> str:
 
 def _tiny(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
     workloads = presentation["workloads"]
-    names = [name for name in present(rows, "workload", workloads) if workloads[name]["preset"] == "tiny"]
-    what = "; ".join(f"{name}: {workloads[name]['dataset']}, {workloads[name]['network']}" for name in names)
-    return [f"Tiny presets check the workflow and rank no hardware. {what}."] if names else []
+    names = present(rows[rows["preset"] == "tiny"], "workload", workloads)
+    shown = {name: workloads[name] for name in names if "network" in workloads[name]}
+    told = "; ".join(f"{name}: {workload['dataset']}, {workload['network']}" for name, workload in shown.items())
+    label = "Tiny presets check the workflow and rank no hardware."
+    return [f"{label} {told}." if told else label] if names else []
 
 
 def _marks(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
@@ -53,10 +55,10 @@ def _marks(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
         lines.append("Published beside measured: other code, hosts and rules; ratios between the two are marked.")
     processors = done.dropna(subset=["cpu"]).groupby("system", sort=False)["cpu"].first()
     if processors.nunique() > 1:
-        systems = {name: presentation["systems"][name] for name in processors.index}
+        hosts = done[done["source"] == "published"].groupby("system", sort=False)["host"].first()
         told = (
-            f"{system['title']}: {', '.join((system.get('host') or {}).values()) or processors[name]}"
-            for name, system in systems.items()
+            f"{presentation['systems'][name]['title']}: {hosts.get(name, processor)}"
+            for name, processor in processors.items()
         )
         lines.append(f"Hosts differ, so no ratio is of the accelerators alone. {'; '.join(told)}.")
     return lines
@@ -79,9 +81,9 @@ def _mlperf(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
             f"Retrieved {retrieved}. Results verified by MLCommons Association."
         )
     measured = rows[(rows["source"] == "measured") & (rows["preset"] == "reference") & (rows["outcome"] != "not run")]
-    for (kind, round_), _ in measured.groupby(["kind", "round"]):
+    for (kind, round_, division), _ in measured.groupby(["kind", "round", "division"]):
         lines.append(
-            f"Unverified MLPerf™ {kind.capitalize()} {round_} Open: measured here. "
+            f"Unverified MLPerf™ {kind.capitalize()} {round_} {division.capitalize()}: measured here. "
             "Results not verified by MLCommons Association."
         )
     if lines:
