@@ -51,7 +51,7 @@ def _draw_workload(
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel(workload["metric"]["name"])
     axes.axhline(workload["target"], ls=(0, (1, 1)), lw=1, color="black")
-    runs = rows.dropna(subset=["curve"])
+    runs = rows[["system", "layout", "outcome", "resumed", "curve"]].dropna(subset=["curve"])
     few = sum(len(curve) for curve in runs["curve"]) <= _FEW
     for run in runs.itertuples():
         color, stroke = looks[run.system, run.layout]

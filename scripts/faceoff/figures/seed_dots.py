@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -84,12 +85,13 @@ def _draw_group(
 ) -> None:
     runs = group[group["outcome"].isin(["ok", "dnf"])]
     step = 0.6 * width / max(len(runs), 2)
-    for index, run in enumerate(runs.itertuples()):
-        x = centre + (index - len(runs) / 2) * step
-        marker = "x" if run.outcome == "dnf" else "o"
-        face = "white" if run.resumed else color
-        axes.plot(x, run.value, marker, color=color, mfc=face, mew=0.2 * size, ms=size, clip_on=False)
-    missed = int((runs["outcome"] == "dnf").sum())
+    x = centre + (np.arange(len(runs)) - len(runs) / 2) * step
+    dnf, resumed = runs["outcome"].eq("dnf").to_numpy(), runs["resumed"].eq(True).to_numpy()
+    for marker, face, chosen in (("o", color, ~dnf & ~resumed), ("o", "white", ~dnf & resumed), ("x", color, dnf)):
+        if chosen.any():
+            look = {"color": color, "mfc": face, "mew": 0.2 * size, "ms": size, "clip_on": False}
+            axes.plot(x[chosen], runs["value"].to_numpy()[chosen], marker, **look)
+    missed = int(dnf.sum())
     if not summarise_dnf:
         if missed and missed > dnf_allowance(runs["round"].iloc[0]):
             return

@@ -117,7 +117,8 @@ def colors(presentation: Mapping[str, Any]) -> dict[str, str]:
 
 def layouts(rows: DataFrame) -> list[str]:
     """Return the layouts in rows by their number of accelerators, then of nodes."""
-    sizes = {row.layout: (row.nodes * row.accelerators, row.nodes) for row in rows.itertuples()}
+    distinct = rows[["layout", "nodes", "accelerators"]].drop_duplicates()
+    sizes = {name: (nodes * accelerators, nodes) for name, nodes, accelerators in distinct.itertuples(index=False)}
     return sorted(sizes, key=lambda name: sizes[name])
 
 

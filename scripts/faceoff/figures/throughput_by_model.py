@@ -48,7 +48,9 @@ def _notes(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
 
 
 def _draw_workload(axes: Axes, rows: DataFrame, colors: Mapping[str, str], ratios: list[SystemRatio]) -> None:
-    cases = sorted({(row.accuracy, row.scenario) for row in rows.itertuples()})
+    units = rows["result_unit"].dropna().unique()
+    rows = rows[["system", "accuracy", "scenario", "outcome", "result"]]
+    cases = sorted(set(zip(rows["accuracy"], rows["scenario"], strict=True)))
     systems = present(rows, "system", colors)
     width = _CASE / len(systems)
     highest = rows["result"].max()
@@ -69,7 +71,6 @@ def _draw_workload(axes: Axes, rows: DataFrame, colors: Mapping[str, str], ratio
     axes.set_xlim(-0.5, max(len(cases), 2) - 0.5)
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    units = rows["result_unit"].dropna().unique()
     axes.set_ylabel(units[0] if len(units) else "")
 
 
