@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, copy_checkout, run
+from checkouts import ROOT, copy_checkout, run
 from hypothesis import given
 from hypothesis import strategies as st
 

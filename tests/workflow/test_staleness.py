@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workflow.conftest import edit, stale_jobs
+from quick_study import edit, stale_jobs
 
 LAPTOP_TABLES = {
     f"tabulate_records laptop/{name}" for name in ("systems", "benchmarks", "versions", "results", "bad_cells", "drift")

@@ -27,8 +27,8 @@ def parse_cpu_list(text: str) -> list[int]:
     """Return the numbers in a list of the kernel's form, "0-3,8" for example. Raises ValueError for another form."""
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
+        first, dash, last = part.partition("-")
+        numbers += range(int(first), int(last if dash else first) + 1)
     return numbers
 
 

@@ -63,6 +63,7 @@ def test_one_user_s_last_rating_of_equal_times_is_the_greater_item(tmp_path: Pat
     assert np.load(tmp_path / "train_pairs.npy")[:2].tolist() == [[0, 8], [0, 2]]
 
 
+@pytest.mark.filterwarnings("ignore:loadtxt")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
