@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 from faceoff.records.ratios import SystemRatio, inference_ratios, price_ratio
 
 TITLE = "Throughput per dollar"
@@ -29,7 +30,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
             TITLE, rows, presentation, "No pair of inference results beyond tiny presets: nothing per dollar."
         )
     systems = presentation["systems"]
-    others = style.present(rows[rows["system"] != baseline], "system", systems)
+    others = present(rows[rows["system"] != baseline], "system", systems)
     prices = {name: price_ratio(systems, name, baseline) for name in others}
     title = f"{TITLE}, relative to {systems[baseline]['title']}"
     notes = _notes(prices, presentation)
