@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 from checkouts import PUBLISHED, copy_checkout, run
+from hypothesis import settings
 from quick_study import quick_checkout
+
+# A busy machine is no fault of the code under test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

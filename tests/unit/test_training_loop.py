@@ -141,6 +141,32 @@ def test_interrupted_run_goes_on(tmp_path: Path) -> None:
         assert [point[key] for point in outcome["curve"]] == [point[key] for point in unbroken["curve"]]
 
 
+def test_segments_add_up_on_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hand:
+        now = 1e9
+
+        def time(self) -> float:
+            return self.now
+
+        monotonic = time
+
+    class Timed(Descent):
+        def train(self, first_step: int, steps: int) -> Interval:
+            hand.now += steps  # a second a step, also for steps that are lost
+            return super().train(first_step, steps)
+
+    hand = Hand()
+    monkeypatch.setattr("faceoff.training.clock.time", hand)
+    monkeypatch.setattr("faceoff.training.loop.time", hand)
+    with pytest.raises(KeyboardInterrupt):
+        run(Timed(dies_at=25), tmp_path)
+    hand.now += 1000
+    outcome = run(Timed(), tmp_path)
+    assert [part["elapsed_s"] for part in outcome["segments"]] == [20, 10]
+    assert [point["time_s"] for point in outcome["curve"]] == [10, 20, 30]
+    assert outcome["window"]["end"] - outcome["window"]["start"] == 10
+
+
 def test_ranks_that_see_different_checkpoints(tmp_path: Path) -> None:
     class Stranger(Descent):
         def agree(self, value: float) -> float:
