@@ -16,7 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, help="a module of faceoff.tables, such as results")
     parser.add_argument("--records", type=Path, required=True, help="results/records/STUDY.parquet")
-    parser.add_argument("--presentation", required=True, help="JSON, or the path of its file")
+    parser.add_argument("--presentation", type=json_argument, required=True, help="JSON, or the path of its file")
     parser.add_argument("--csv", type=Path, required=True)
     parser.add_argument("--md", type=Path, required=True)
     arguments = parser.parse_args()
@@ -27,7 +27,7 @@ def main() -> None:
         raise ConfigError(
             f"--table: expected a module of faceoff.tables with tabulate(), found {name}: {error}"
         ) from error
-    table = tabulate(read_records(arguments.records), json_argument(arguments.presentation))
+    table = tabulate(read_records(arguments.records), arguments.presentation)
     write_csv(table, arguments.csv)
     write_markdown(table, arguments.md)
 

@@ -3,6 +3,8 @@
 import importlib
 import itertools
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -154,19 +156,29 @@ def r740(tmp_path_factory: pytest.TempPathFactory) -> Case:
     return two_servers(tmp_path_factory.mktemp("r740"))
 
 
-@pytest.mark.parametrize("module", TRAINING, ids=name_of)
-def test_no_text_overlaps_in_the_laptop_study(module: Any, laptop: Case):
-    assert_nothing_overlaps(module.draw(*laptop))
+@pytest.fixture(scope="module")
+def drawn(laptop: Case, servers: Case, r740: Case) -> Callable[..., Figure]:
+    """Draw a module's figure of a study once; a test must leave it as it is."""
+    cases = {"laptop": laptop, "servers": servers, "r740": r740}
+    return cache(lambda module, case: module.draw(*cases[case]))
+
+
+Drawn = Callable[..., Figure]
 
 
 @pytest.mark.parametrize("module", TRAINING, ids=name_of)
-def test_no_text_overlaps_in_a_large_study(module: Any, r740: Case):
-    assert_nothing_overlaps(module.draw(*r740))
+def test_no_text_overlaps_in_the_laptop_study(module: Any, drawn: Drawn):
+    assert_nothing_overlaps(drawn(module, "laptop"))
+
+
+@pytest.mark.parametrize("module", TRAINING, ids=name_of)
+def test_no_text_overlaps_in_a_large_study(module: Any, drawn: Drawn):
+    assert_nothing_overlaps(drawn(module, "r740"))
 
 
 @pytest.mark.parametrize("module", INFERENCE, ids=name_of)
-def test_no_text_overlaps_with_all_published_results(module: Any, servers: Case):
-    assert_nothing_overlaps(module.draw(*servers))
+def test_no_text_overlaps_with_all_published_results(module: Any, drawn: Drawn):
+    assert_nothing_overlaps(drawn(module, "servers"))
 
 
 @pytest.mark.parametrize("module", [*TRAINING, *INFERENCE], ids=name_of)
@@ -199,8 +211,8 @@ def test_equal_input_gives_equal_files(module: Any, laptop: Case, servers: Case,
 
 
 @pytest.mark.parametrize("module", TRAINING, ids=name_of)
-def test_every_laptop_figure_says_what_it_is_worth(module: Any, laptop: Case):
-    text = footer(module.draw(*laptop))
+def test_every_laptop_figure_says_what_it_is_worth(module: Any, drawn: Drawn):
+    text = footer(drawn(module, "laptop"))
     assert "Tiny presets check the workflow and rank no hardware." in text
     assert "ncf-tiny: MovieLens 100K, NeuMF, 129 k parameters" in text
     assert "resnet50-tiny: digits, 14 layers, 57 k parameters" in text
@@ -213,9 +225,8 @@ def test_every_laptop_figure_says_what_it_is_worth(module: Any, laptop: Case):
     assert "dollar" not in text
 
 
-def test_every_seed_is_a_dot_at_its_time(laptop: Case):
-    rows, presentation = laptop
-    figure = time_to_target.draw(rows, presentation)
+def test_every_seed_is_a_dot_at_its_time(laptop: Case, drawn: Drawn):
+    rows, figure = laptop[0], drawn(time_to_target, "laptop")
     assert sorted(heights(figure, "o")) == pytest.approx(sorted(rows["time_to_target_s"].dropna()))
     assert heights(figure, "x") == pytest.approx(list(rows.loc[rows["outcome"] == "dnf", "elapsed_s"]))
     (hollow,) = [line for line in lines(figure, "o") if line.get_markerfacecolor() == "white"]
@@ -226,18 +237,17 @@ def test_every_seed_is_a_dot_at_its_time(laptop: Case):
     assert "time (s)" in words(figure)
 
 
-def test_under_five_runs_there_is_a_range_only(laptop: Case):
-    figure = time_to_target.draw(*laptop)
+def test_under_five_runs_there_is_a_range_only(drawn: Drawn):
+    figure = drawn(time_to_target, "laptop")
     methods = {line.get_gid() for line in lines(figure) if line.get_gid()}
     assert methods == {"dots and range, n = 3", "dots and range, n = 2"}
     assert not lines(figure, "D")
     assert "no interval and no verdict" in footer(figure)
-    assert "seed-sensitive: cannot tell (n < 5)" in words(epochs_to_target.draw(*laptop))
+    assert "seed-sensitive: cannot tell (n < 5)" in words(drawn(epochs_to_target, "laptop"))
 
 
-def test_from_five_runs_there_is_an_interval_unless_too_many_missed(r740: Case):
-    rows, presentation = r740
-    figure = time_to_target.draw(rows, presentation)
+def test_from_five_runs_there_is_an_interval_unless_too_many_missed(r740: Case, drawn: Drawn):
+    rows, figure = r740[0], drawn(time_to_target, "r740")
     methods = [line.get_gid() for line in lines(figure) if line.get_gid()]
     groups = rows.groupby(["workload", "system", "layout"])["outcome"]
     complete = sum((outcomes == "ok").sum() == 5 for _, outcomes in groups)
@@ -249,9 +259,8 @@ def test_from_five_runs_there_is_an_interval_unless_too_many_missed(r740: Case):
     assert "4/5" in words(figure)
 
 
-def test_a_partial_study_marks_drift_mixed_hardware_and_standing(r740: Case):
-    rows, presentation = r740
-    text = footer(throughput.draw(rows, presentation))
+def test_a_partial_study_marks_drift_mixed_hardware_and_standing(r740: Case, drawn: Drawn):
+    rows, text = r740[0], footer(drawn(throughput, "r740"))
     done = int((rows["outcome"] != "not run").sum())
     assert done < len(rows)
     assert f"partial: {done} of {len(rows)} cells" in text
@@ -262,9 +271,8 @@ def test_a_partial_study_marks_drift_mixed_hardware_and_standing(r740: Case):
     assert "Tiny presets" not in text
 
 
-def test_throughput_counts_runs_that_missed_their_target(laptop: Case):
-    rows, presentation = laptop
-    figure = throughput.draw(rows, presentation)
+def test_throughput_counts_runs_that_missed_their_target(laptop: Case, drawn: Drawn):
+    rows, figure = laptop[0], drawn(throughput, "laptop")
     ncf = rows[rows["workload"] == "ncf-tiny"]["throughput"]
     assert {value / 1000 for value in ncf} <= {*heights(figure, "o"), *heights(figure, "x")}
     assert "thousand samples/s" in words(figure)
@@ -281,9 +289,9 @@ def test_epochs_are_confounded_where_the_batch_grows_with_the_layout(tmp_path: P
     assert_nothing_overlaps(figure)
 
 
-def test_efficiency_is_of_throughput_against_one_accelerator(laptop: Case):
+def test_efficiency_is_of_throughput_against_one_accelerator(laptop: Case, drawn: Drawn):
     rows, presentation = laptop
-    figure = scaling.draw(rows, presentation)
+    figure = drawn(scaling, "laptop")
     ncf = rows[rows["workload"] == "ncf-tiny"]
     means = ncf.groupby("layout")["throughput"].mean()
     expected = means["1x2"] / (2 * means["1x1"])
@@ -294,9 +302,8 @@ def test_efficiency_is_of_throughput_against_one_accelerator(laptop: Case):
     assert "no throughput of layout 1x1" in words(without)
 
 
-def test_a_curve_ends_where_its_run_did(laptop: Case):
-    rows, presentation = laptop
-    figure = quality_curve.draw(rows, presentation)
+def test_a_curve_ends_where_its_run_did(drawn: Drawn):
+    figure = drawn(quality_curve, "laptop")
     curves = [line for line in lines(figure, "o") if len(line.get_xdata()) > 1]
     assert len(curves) == 11
     (missed,) = lines(figure, "x")
@@ -305,9 +312,8 @@ def test_a_curve_ends_where_its_run_did(laptop: Case):
     assert targets == [0.63, 0.97]
 
 
-def test_bars_are_the_published_results(servers: Case):
-    rows, presentation = servers
-    figure = throughput_by_model.draw(rows, presentation)
+def test_bars_are_the_published_results(servers: Case, drawn: Drawn):
+    rows, figure = servers[0], drawn(throughput_by_model, "servers")
     assert sorted(bar.get_height() for bar in bars(figure)) == sorted(rows["result"])
     text = words(figure)
     for told in (
@@ -349,9 +355,8 @@ def test_a_result_that_is_not_ok_is_a_word_and_no_bar(servers: Case):
     assert "failed: rnnt-reference r7525-a100 1x3 Offline: out of memory" in footer(figure)
 
 
-def test_per_dollar_is_the_ratio_over_the_price(servers: Case):
-    rows, presentation = servers
-    figure = performance_per_dollar.draw(rows, presentation)
+def test_per_dollar_is_the_ratio_over_the_price(drawn: Drawn):
+    figure = drawn(performance_per_dollar, "servers")
     widths = sorted(bar.get_width() for bar in bars(figure))
     assert (len(widths), widths[0], widths[-1]) == (16, pytest.approx(1.185, abs=5e-4), pytest.approx(2.4316, abs=5e-4))
     text, note = words(figure), footer(figure)
@@ -408,8 +413,8 @@ def test_a_system_without_a_colour_gets_one_of_the_palette():
 
 
 @pytest.mark.parametrize("module", [*TRAINING, *INFERENCE], ids=name_of)
-def test_no_text_is_smaller_than_a_slide_allows(module: Any, laptop: Case, servers: Case):
-    figure = module.draw(*(laptop if module in TRAINING else servers))
+def test_no_text_is_smaller_than_a_slide_allows(module: Any, drawn: Drawn):
+    figure = drawn(module, "laptop" if module in TRAINING else "servers")
     assert min(text.get_fontsize() for text in shown_texts(figure)) >= 10
     assert tuple(figure.get_size_inches()) == pytest.approx((13.333, 7.5))
 

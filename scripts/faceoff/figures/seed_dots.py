@@ -50,7 +50,7 @@ def draw_panels(
 
 def statistics_note(rows: DataFrame) -> str:
     """Say in words what the bar beside a group's dots is, and what stands above them."""
-    counts = "k of n, k/n: reached the target, of all seeds."
+    counts = "k of n: reached, of all seeds."
     if rows.groupby(["workload", "system", "layout"]).size().max() < 5:
         return f"One dot a seed; the bar is their range. Under 5 runs: no interval and no verdict. {counts}"
     return (
