@@ -112,7 +112,7 @@ def crop_centrally(encoded: tf.Tensor, size: int) -> tf.Tensor:
 
 def _resize(image: tf.Tensor, sides: tf.Tensor | list[int]) -> tf.Tensor:
     # The reference's bilinear filter, whose samples lie at the corners of pixels; TensorFlow 2's lie at the centres.
-    return tf.compat.v1.image.resize_bilinear(image[tf.newaxis], sides)[0]
+    return tf.raw_ops.ResizeBilinear(images=image[tf.newaxis], size=sides, half_pixel_centers=False)[0]
 
 
 def _centred(image: tf.Tensor, size: int) -> tf.Tensor:
@@ -155,7 +155,9 @@ class Folders:
         path, expected = self._paths[item], self._bytes[item]
         encoded = tf.io.read_file(path)
         found = tf.strings.length(encoded)
-        check = tf.debugging.assert_equal(found, expected, ["cut or changed:", path, "bytes expected, found"])
+        check = tf.debugging.Assert(
+            found == expected, ["cut or changed, bytes expected, found:", path, expected, found]
+        )
         with tf.control_dependencies([check]):
             return _as_jpeg(encoded), self._labels[item]
 

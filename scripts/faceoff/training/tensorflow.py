@@ -107,11 +107,11 @@ def create_trainer(
 ) -> "TensorFlowTrainer":
     """Return this rank's trainer of the cell `spec`. With more than one rank, TF_CONFIG must describe the cluster.
 
-    Raises AcceleratorError when there is no GPU for this rank or it lacks the precision, ConfigError when TF_CONFIG is
-    missing, and what reading the data raises.
+    Raises what `take_device` and `create_strategy` raise, DataError when the data is not as prepared, and ConfigError
+    when the batch exceeds it or does not divide among the ranks.
     """
-    device = _take_device(placement, spec["precision"])
-    strategy = _strategy(placement)
+    device = take_device(placement, spec["precision"])
+    strategy = create_strategy(placement)
     task = benchmark.create_tensorflow_task(spec, data, placement, clock)
     return TensorFlowTrainer(spec, task, placement, strategy, device)
 
@@ -135,9 +135,9 @@ class TensorFlowTrainer:
         self.versions = _versions()
 
         hyperparameters = spec["hyperparameters"]
-        self._momentum = hyperparameters["momentum"]
+        self._momentum = float(hyperparameters["momentum"])
         self._dtype = DTYPES[spec["precision"]]
-        self._loss_scale = hyperparameters["loss_scale"] if spec["precision"] == "fp16" else 1.0
+        self._loss_scale = float(hyperparameters["loss_scale"]) if spec["precision"] == "fp16" else 1.0
         self._kernels, self._scales = Packing(task.kernels), Packing(task.scales)
         self._model = Packing(task.kernels | task.scales)
         self._moving = Packing(task.statistics)
@@ -148,7 +148,7 @@ class TensorFlowTrainer:
         self._velocity = tf.Variable(tf.zeros([self._model.size]))
         self._statistics = tf.Variable(self._moving.pack(initial))
         self._decay = tf.concat(
-            [tf.fill([self._kernels.size], hyperparameters["weight_decay"]), tf.zeros([self._scales.size])], 0
+            [tf.fill([self._kernels.size], float(hyperparameters["weight_decay"])), tf.zeros([self._scales.size])], 0
         )
         self._arrays = task.data.training.arrays if isinstance(task.data.training, Resident) else ()
         self._train_resident = _graph(
@@ -172,7 +172,7 @@ class TensorFlowTrainer:
         if isinstance(self._task.data.training, Resident):
             self._train_resident(tf.zeros([1, self._batch], tf.int64), tf.zeros([1]))
         else:
-            self._train_streamed(batch, tf.zeros([]))
+            self._train_streamed(batch, tf.constant(0.0))
         self._average_statistics()
         self._score(batch)
         self._sum([0.0, 0.0])
@@ -180,9 +180,10 @@ class TensorFlowTrainer:
 
     def train(self, first_step: int, steps: int) -> Interval:
         """Run `steps` steps. Waiting for data is measured with the device idle, as each step's loss was fetched."""
-        rates = tf.constant([self._task.learning_rate(step) for step in range(first_step, first_step + steps)])
+        rates = [self._task.learning_rate(step) for step in range(first_step, first_step + steps)]
         if isinstance(self._task.data.training, Resident):
-            losses, wait = self._train_resident(self._numbers(first_step, steps), rates).numpy().tolist(), 0.0
+            numbers = self._numbers(first_step, steps)
+            losses, wait = self._train_resident(numbers, tf.constant(rates, tf.float32)).numpy().tolist(), 0.0
         else:
             losses, wait = self._run_stream(self._task.data.training, first_step, rates)
         self._average_statistics()
@@ -191,7 +192,7 @@ class TensorFlowTrainer:
     def evaluate(self) -> float:
         """Return the mean score over the evaluation set. Raises DataError when the ranks miss or repeat a sample."""
         score, samples = 0.0, 0
-        for batch in self._task.data.evaluation():
+        for batch in _read(self._task.data.evaluation()):
             score += float(self._score(batch))
             samples += len(batch[0])
         total, seen = self._sum([score, float(samples)])
@@ -233,11 +234,15 @@ class TensorFlowTrainer:
             weights, statistics = self._unpacked()
             loss, moved = self._task.loss(batch, weights, statistics)
             scaled = loss * self._loss_scale
-        gradient = tape.gradient(scaled, self._weights) / self._loss_scale
-        shared = tf.concat([gradient, [loss]], 0)
-        shared = _all_reduce(shared) / self._placement.world_size
-        self._velocity.assign(self._momentum * self._velocity + shared[:-1] + self._decay * self._weights)
-        self._weights.assign_sub(rate * self._velocity)
+        gradient = tape.gradient(scaled, self._weights)
+        shared = _all_reduce(tf.concat([gradient, [scaled]], 0)) / (self._placement.world_size * self._loss_scale)
+        tf.raw_ops.ResourceApplyMomentum(
+            var=self._weights.handle,
+            accum=self._velocity.handle,
+            lr=rate,
+            grad=shared[:-1] + self._decay * self._weights,
+            momentum=self._momentum,
+        )
         self._statistics.assign(self._moving.pack(moved))
         return shared[-1]
 
@@ -264,16 +269,16 @@ class TensorFlowTrainer:
         _, losses = tf.while_loop(lambda step, _: step < steps, body, start, parallel_iterations=1)
         return losses.stack()
 
-    def _run_stream(self, data: Streamed, first_step: int, rates: tf.Tensor) -> tuple[list[float], float]:
+    def _run_stream(self, data: Streamed, first_step: int, rates: list[float]) -> tuple[list[float], float]:
         if first_step != self._stream_step:
             to_device = tf.data.experimental.prefetch_to_device(self._weights.device, 2)
-            self._stream = iter(data.batches(first_step).apply(to_device))
+            self._stream = _read(data.batches(first_step).apply(to_device))
         losses, wait = [], 0.0
         for rate in rates:
             since = time.perf_counter()
-            batch = _next_batch(self._stream)
+            batch = next(self._stream)
             wait += time.perf_counter() - since
-            losses.append(float(self._train_streamed(batch, rate)))
+            losses.append(float(self._train_streamed(batch, tf.constant(rate))))
         self._stream_step = first_step + len(losses)
         return losses, wait
 
@@ -304,7 +309,11 @@ class TensorFlowTrainer:
         return [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in summed]
 
 
-def _take_device(placement: Placement, precision: str) -> str:
+def take_device(placement: Placement, precision: str) -> str:
+    """Reserve this rank's device and return its own name. To be called before TensorFlow computes anything.
+
+    Raises AcceleratorError when there is no GPU for this rank, or the device lacks the precision.
+    """
     if placement.device == "cpu":
         if precision == "tf32":
             raise AcceleratorError("precision: a CPU has no tf32; ask for fp32")
@@ -326,7 +335,11 @@ def _take_device(placement: Placement, precision: str) -> str:
     return details["device_name"]
 
 
-def _strategy(placement: Placement) -> tf.distribute.Strategy:
+def create_strategy(placement: Placement) -> tf.distribute.Strategy:
+    """Join the other ranks, once a process, and return the strategy that reduces over them.
+
+    Raises ConfigError when there is no TF_CONFIG; ends the process when a rank stays away.
+    """
     if placement.world_size == 1:
         return tf.distribute.get_strategy()
     if "TF_CONFIG" not in os.environ:
@@ -335,7 +348,7 @@ def _strategy(placement: Placement) -> tf.distribute.Strategy:
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=kinds.RING if placement.device == "cpu" else kinds.NCCL
     )
-    # The first rank would wait for one that never starts without end, deaf to signals.
+    # Inside TensorFlow the first rank would wait without end for one that never comes.
     faulthandler.dump_traceback_later(RENDEZVOUS_S, exit=True)
     try:
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
@@ -352,11 +365,11 @@ def _all_reduce(vector: tf.Tensor) -> tf.Tensor:
     return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(vector))
 
 
-def _next_batch(stream: Iterator[Batch]) -> Batch:
+def _read(batches: Iterable[Batch]) -> Iterator[Batch]:
     try:
-        return next(stream)
+        yield from batches
     except (tf.errors.InvalidArgumentError, tf.errors.DataLossError, tf.errors.NotFoundError) as error:
-        raise DataError(f"training data: {error.message}") from error
+        raise DataError(f"cannot read the data: {error.message}") from error
 
 
 def _versions() -> dict[str, str]:
