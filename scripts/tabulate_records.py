@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from faceoff.errors import ConfigError, FaceoffError
-from faceoff.records.arguments import json_argument
+from faceoff.records.arguments import presentation_argument
 from faceoff.records.frame import read_records
 from faceoff.tables.text import write_csv, write_markdown
 
@@ -16,7 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, help="a module of faceoff.tables, such as results")
     parser.add_argument("--records", type=Path, required=True, help="results/records/STUDY.parquet")
-    parser.add_argument("--presentation", type=json_argument, required=True, help="JSON, or the path of its file")
+    parser.add_argument(
+        "--presentation", type=presentation_argument, required=True, help="JSON, or the path of its file"
+    )
     parser.add_argument("--csv", type=Path, required=True)
     parser.add_argument("--md", type=Path, required=True)
     arguments = parser.parse_args()

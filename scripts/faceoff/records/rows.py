@@ -84,6 +84,8 @@ SCHEMA = pa.schema(
         "device_count": _INT,
         "driver": _TEXT,
         "cpu": _TEXT,
+        "memory_gb": _REAL,
+        "os": _TEXT,
         "host": _TEXT,
         "started": _TEXT,
         "ended": _TEXT,
@@ -191,6 +193,8 @@ def training_row(study: str, cell: Mapping[str, Any], record: Mapping[str, Any])
         "device_count": len(provenance["devices"]) if provenance.get("devices") else None,
         "driver": identity.get("driver"),
         "cpu": _processors(identity.get("cpu") or {}),
+        "memory_gb": round(identity["memory_bytes"] / 1e9, 1) if "memory_bytes" in identity else None,
+        "os": identity.get("os"),
         "host": provenance.get("host"),
         "started": provenance.get("started"),
         "ended": provenance.get("ended"),
@@ -267,4 +271,7 @@ def _unit(entry: Any) -> str | None:
 
 
 def _processors(cpu: Mapping[str, Any]) -> str | None:
-    return f"{cpu['sockets']}x {cpu['model']}" if "sockets" in cpu and "model" in cpu else cpu.get("model")
+    if "sockets" not in cpu or "model" not in cpu:
+        return cpu.get("model")
+    cores = f", {cpu['physical_cores']} cores" if "physical_cores" in cpu else ""
+    return f"{cpu['sockets']}x {cpu['model']}{cores}"

@@ -35,7 +35,12 @@ TABLES = {
         workload_keys=("title", "area", "preset", "dataset", "network", "metric", "target", "round", "inference"),
     ),
     "versions": Drawing("any", system_keys=("title", "software"), workload_keys=()),
-    "results": Drawing("any", system_keys=("title",), workload_keys=("title", "metric")),
+    "results": Drawing(
+        "any",
+        system_keys=("title",),
+        workload_keys=("title", "preset", "dataset", "network", "metric", "mlperf_runs"),
+    ),
+    "speedups": Drawing("training", system_keys=("title",), workload_keys=("title", "preset", "dataset", "network")),
     "bad_cells": Drawing("any", system_keys=("title",), workload_keys=("title",)),
     "drift": Drawing("any", system_keys=("title",), workload_keys=()),
 }

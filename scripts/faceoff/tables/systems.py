@@ -27,7 +27,12 @@ _SHEET = {
 _HOST = {"processors": "host processors", "memory": "host memory", "os": "operating system"}
 _PRICE = {"ratio": "price ratio", "relative_to": "price relative to", "amount": "price", "currency": "currency"}
 _PRICE |= {"date": "price of", "source": "price from"}
-_FOUND = {"cpu": "found: processors", "driver": "found: driver"}
+_FOUND = {
+    "cpu": "found: processors",
+    "memory_gb": "found: memory (GB)",
+    "os": "found: operating system",
+    "driver": "found: driver",
+}
 
 
 def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
@@ -64,4 +69,4 @@ def _devices(rows: DataFrame) -> str:
 
 
 def _values(column: Any) -> str:
-    return " / ".join(sorted(column.dropna().unique()))
+    return " / ".join(sorted(str(value) for value in column.dropna().unique()))
