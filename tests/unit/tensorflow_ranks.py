@@ -112,12 +112,12 @@ def linear_spec(**changes: Any) -> dict[str, Any]:
 
 
 def start_two_ranks(output: Path, *arguments: str) -> list[subprocess.Popen]:
-    """Start this file as two ranks that share the cores there are."""
+    """Start this file as two ranks that share the cores there are, behind a proxy that is not there."""
     cores = (sorted(os.sched_getaffinity(0)) * 2)[:2]
     command = [sys.executable, __file__, str(output), *arguments]
     environments = rank_environments(cores, [], free_ports(3))
     paths = os.pathsep.join(sys.path)
-    launched = {"PYTHONPATH": paths, "FACEOFF_LAUNCHED": repr(time.time())}
+    launched = {"PYTHONPATH": paths, "FACEOFF_LAUNCHED": repr(time.time()), "http_proxy": "http://127.0.0.1:9"}
     return [subprocess.Popen(command, env={**os.environ, **launched, **each}) for each in environments]
 
 

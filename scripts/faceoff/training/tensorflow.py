@@ -7,6 +7,7 @@ of `train`.
 """
 
 import faulthandler
+import json
 import math
 import os
 import time
@@ -344,6 +345,9 @@ def create_strategy(placement: Placement) -> tf.distribute.Strategy:
         return tf.distribute.get_strategy()
     if "TF_CONFIG" not in os.environ:
         raise ConfigError(f"TF_CONFIG: expected the addresses of {placement.world_size} ranks, found none")
+    # Else gRPC would look for the other ranks behind the proxy that http_proxy may name, and wait without end.
+    workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
+    os.environ["no_grpc_proxy"] = ",".join(address.rpartition(":")[0] for address in workers)  # noqa: SIM112 - gRPC reads this spelling
     kinds = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=kinds.RING if placement.device == "cpu" else kinds.NCCL
