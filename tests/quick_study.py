@@ -32,7 +32,7 @@ def quick_checkout(target: Path) -> Path:
 
 def stale_jobs(root: Path, *arguments: str) -> set[str]:
     """Return what a dry run would do: for each job its rule and the part of its first output that names it."""
-    result = run("snakemake", "--dry-run", "--cores", "2", *arguments, "results/figures", cwd=root)
+    result = run("snakemake", "--dry-run", "--cores", "2", "results/figures", *arguments, cwd=root)
     jobs = set()
     for block in re.split(r"\n(?=(?:local)?rule )", result.stdout + result.stderr):
         head = re.match(r"(?:local)?rule ([^:\n]+):", block)

@@ -34,11 +34,6 @@ class Study:
     inference: dict[str, Any] | None = None
 
     @property
-    def title(self) -> str:
-        """The title of the study's figures."""
-        return self.source.content["title"]
-
-    @property
     def systems(self) -> list[str]:
         """The systems that are compared, in the order in which they are drawn."""
         return self.source.content["systems"]

@@ -65,21 +65,10 @@ def collection_plan(study: Study) -> dict[str, Any]:
     return {"study": study.name, "training": study.training, "inference": study.inference}
 
 
-def expected_count(study: Study) -> int:
-    """Return how many cells a study has, measured and published."""
-    inference = study.inference
-    published = (
-        sum(len(asked["names"]) * len(asked["scenarios"]) for asked in inference["benchmarks"].values())
-        * len(inference["systems"])
-        if inference
-        else 0
-    )
-    return len(study.cells()) + published
-
-
 def presentation(project: Project, study: Study, drawing: Drawing) -> dict[str, Any]:
     """Return the configuration that a table or figure shows beside the records."""
-    content: dict[str, Any] = {"study": study.name, "title": study.title, "expected_cells": expected_count(study)}
+    content: dict[str, Any] = {"study": study.name}
+    content |= {key: study.source.content[key] for key in drawing.study_keys}
     if drawing.draws != "training" and len(study.systems) > 1:
         content["baseline"] = study.baseline
     content["order"] = {"systems": study.systems, "workloads": study.workloads}
