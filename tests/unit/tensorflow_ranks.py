@@ -1,7 +1,7 @@
 """What tests of TensorFlow share: specs from the card, a linear classifier, the program that is one of two ranks.
 
-As a program: trains the linear classifier and the tiny ResNet and leaves what it found in the folder given. With
-`--lose RANK` that rank then dies, and the other goes on training.
+As a program: trains the linear classifier, and a small ResNet on the images in imagenet/ under the folder given, and
+leaves there what it found. With `--lose RANK` that rank then dies, and the other goes on training.
 """
 
 import os
@@ -17,6 +17,7 @@ import yaml
 
 from faceoff.benchmarks import resnet50
 from faceoff.data import digits
+from faceoff.data.imagenet import index
 from faceoff.data.manifest import Manifest, describe_file
 from faceoff.data.preparation import find_package_file
 from faceoff.measurement.launcher import enter_rank, free_ports, rank_environments
@@ -25,6 +26,7 @@ from faceoff.training.placement import Placement
 
 CONFIG = Path(__file__).parents[2] / "config"
 ALONE = Placement(rank=0, local_rank=0, world_size=1, device="cpu")
+SMALL = {"blocks": [1, 1], "width": 4, "image_size": 32}
 FEATURES, CLASSES, SAMPLES, TESTS = 5, 3, 48, 17
 
 
@@ -132,11 +134,12 @@ def run_rank(output: Path, lost: int | None) -> None:
     task = Linear().create_tensorflow_task(spec, None, placement, clock)
     first = framework.TensorFlowTrainer(spec, task, placement, strategy, device)
     found: dict[str, Any] = {"linear/losses": first.train(0, 15).losses, "linear/quality": first.evaluate()}
-    spec = card_spec("tiny", 2)
-    task = resnet50.create_tensorflow_task(spec, prepare_digits(output / f"digits{placement.rank}"), placement, clock)
+    spec = card_spec("reference", 2, precision="fp32", batch={"size": 4, "per": "global"}, hyperparameters=SMALL)
+    images = Manifest("imagenet", output / "imagenet", *index(output / "imagenet", hashed=False))
+    task = resnet50.create_tensorflow_task(spec, images, placement, clock)
     second = framework.TensorFlowTrainer(spec, task, placement, strategy, device)
     second.warm_up()
-    found |= {"resnet/losses": second.train(0, 20).losses, "resnet/quality": second.evaluate()}
+    found |= {"resnet/losses": second.train(0, 8).losses, "resnet/quality": second.evaluate()}
     found |= {"agreed": second.agree(float(placement.rank + 5)), "devices": first.devices}
     found |= {f"linear/{name}": array for name, array in first.weights().items()}
     found |= {f"resnet/{name}": array for name, array in second.state().items()}

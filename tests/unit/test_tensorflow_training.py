@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from miniature_imagenet import folders
 from tensorflow_ranks import ALONE, CLASSES, SAMPLES, TESTS, Linear, linear_spec, start_two_ranks
 
 from faceoff.errors import AcceleratorError, ConfigError, DataError, DivergenceError
@@ -149,6 +150,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[int],
     runs = []
     for arguments in ((), ("--lose", str(LOST))):
         output = tmp_path_factory.mktemp("run")
+        folders(output / "imagenet")
         ranks = start_two_ranks(output, *arguments)
         try:
             statuses = [rank.wait(timeout=240) for rank in ranks]
