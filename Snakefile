@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -19,7 +18,7 @@ configfile: "config/config.yaml"
 try:
     jobs = Jobs(Path(workflow.basedir), config)
 except FaceoffError as error:
-    raise WorkflowError(str(error))
+    sys.exit(str(error))
 
 
 wildcard_constraints:
@@ -38,9 +37,9 @@ rule:
     name:
         "results/figures"
     default_target: True
-    localrule: True
     input:
         jobs.targets(),
+    localrule: True
 
 
 onsuccess:

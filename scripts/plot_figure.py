@@ -7,7 +7,7 @@ from pathlib import Path
 
 from faceoff.errors import ConfigError, FaceoffError
 from faceoff.figures import style
-from faceoff.records.arguments import json_argument
+from faceoff.records.arguments import presentation_argument
 from faceoff.records.frame import read_records
 
 
@@ -16,7 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--figure", required=True, help="a module of faceoff.figures, such as time_to_target")
     parser.add_argument("--records", type=Path, required=True, help="results/records/STUDY.parquet")
-    parser.add_argument("--presentation", required=True, help="JSON, or the path of its file")
+    parser.add_argument(
+        "--presentation", type=presentation_argument, required=True, help="JSON, or the path of its file"
+    )
     parser.add_argument("--output", type=Path, nargs="+", required=True)
     arguments = parser.parse_args()
     name = f"faceoff.figures.{arguments.figure}"
@@ -26,7 +28,7 @@ def main() -> None:
         raise ConfigError(
             f"--figure: expected a module of faceoff.figures with draw(), found {name}: {error}"
         ) from error
-    style.save(draw(read_records(arguments.records), json_argument(arguments.presentation)), arguments.output)
+    style.save(draw(read_records(arguments.records), arguments.presentation), arguments.output)
 
 
 if __name__ == "__main__":

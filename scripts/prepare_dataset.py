@@ -4,9 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-import yaml
-
-from faceoff.data.preparation import prepare_dataset
+from faceoff.data.preparation import prepare_dataset, read_card
 from faceoff.errors import FaceoffError
 
 
@@ -17,7 +15,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="results/data/NAME/manifest.json")
     arguments = parser.parse_args()
     try:
-        prepare_dataset(yaml.safe_load(arguments.card.read_text(encoding="utf-8")), arguments.output)
+        prepare_dataset(read_card(arguments.card), arguments.output)
     except FaceoffError as error:
         sys.exit(f"{Path(__file__).name}: {error}")
 

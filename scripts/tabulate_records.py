@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from faceoff.errors import ConfigError, FaceoffError
-from faceoff.records.arguments import json_argument
+from faceoff.records.arguments import presentation_argument
 from faceoff.records.frame import read_records
 from faceoff.tables.text import write_csv, write_markdown
 
@@ -16,7 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, help="a module of faceoff.tables, such as results")
     parser.add_argument("--records", type=Path, required=True, help="results/records/STUDY.parquet")
-    parser.add_argument("--presentation", required=True, help="JSON, or the path of its file")
+    parser.add_argument(
+        "--presentation", type=presentation_argument, required=True, help="JSON, or the path of its file"
+    )
     parser.add_argument("--csv", type=Path, required=True)
     parser.add_argument("--md", type=Path, required=True)
     arguments = parser.parse_args()
@@ -27,7 +29,7 @@ def main() -> None:
         raise ConfigError(
             f"--table: expected a module of faceoff.tables with tabulate(), found {name}: {error}"
         ) from error
-    table = tabulate(read_records(arguments.records), json_argument(arguments.presentation))
+    table = tabulate(read_records(arguments.records), arguments.presentation)
     write_csv(table, arguments.csv)
     write_markdown(table, arguments.md)
 

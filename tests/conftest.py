@@ -2,51 +2,36 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from checkouts import PUBLISHED, copy_checkout, run
+from hypothesis import settings
+from quick_study import quick_checkout
 
-ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("Snakefile", "config", "envs", "profiles", "scripts", "workflow")
-PUBLISHED = ROOT.parent / "shared" / "published"
-
-
-def copy_checkout(target: Path) -> Path:
-    """Copy what a run needs, with its times, to `target`."""
-    target.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, target / part, ignore=shutil.ignore_patterns("__pycache__", "*.local.yaml"))
-        else:
-            shutil.copy2(ROOT / part, target / part)
-    return target
-
-
-def run(
-    *command: str, cwd: Path, check: bool = True, timeout: float = 600, **environment: str
-) -> subprocess.CompletedProcess:
-    """Run a program of this environment; the failure message of `check` holds what it printed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = subprocess.run(
-        command,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, "PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    if check and result.returncode:
-        raise AssertionError(f"{' '.join(command)} exited {result.returncode}\n{result.stdout}\n{result.stderr}")
-    return result
+# A busy machine is no fault of the code under test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a copy of the checkout without results."""
     return copy_checkout(tmp_path / "faceoff")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a checkout in which the quick studies have been run. Copy it before you change it."""
+    root = quick_checkout(tmp_path_factory.mktemp("finished") / "faceoff")
+    run("snakemake", "--cores", "2", "results/figures", cwd=root)
+    return root
+
+
+@pytest.fixture
+def study(finished: Path, tmp_path: Path) -> Path:
+    """Return a copy of the finished checkout, with its times and Snakemake's memory."""
+    return Path(shutil.copytree(finished, tmp_path / "faceoff", symlinks=True))
 
 
 @pytest.fixture(scope="session")

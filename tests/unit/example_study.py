@@ -1,12 +1,12 @@
 """Two studies in miniature for the tests of records, tables and figures: one measured here, one published."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pandas import DataFrame
 
 from faceoff.records.collect import collect
+from faceoff.records.expected import expected_cells
 from faceoff.records.frame import frame_of
 from faceoff.records.published import read_collection
 from faceoff.records.record import write_record
@@ -22,7 +22,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
         "area": "recommendation",
         "dataset": "MovieLens 100K",
         "network": "NeuMF, 129 k parameters",
-        "metric": "HR@10",
+        "metric": {"name": "HR@10", "unit": "fraction", "higher_is_better": True},
         "target": 0.63,
         "round": "v0.7",
         "framework": "pytorch",
@@ -36,7 +36,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
         "area": "image classification",
         "dataset": "digits",
         "network": "14 layers, 57 k parameters",
-        "metric": "top-1",
+        "metric": {"name": "top-1", "unit": "fraction", "higher_is_better": True},
         "target": 0.97,
         "round": "v0.7",
         "framework": "tensorflow",
@@ -49,54 +49,50 @@ LAPTOP: dict[str, Any] = {
     "study": "laptop",
     "title": "Two benchmarks on one machine",
     "baseline": "laptop",
-    "expected_cells": 12,
     "systems": {"laptop": {"title": "Laptop", "node": "laptop", "host": {}, "accelerator": {"title": "CPU core"}}},
     "workloads": WORKLOADS,
 }
 
-MODELS = {
-    "resnet50": ("ResNet50 v1.5", {"99": "resnet50"}),
+MODELS: dict[str, tuple[str, dict[str, str]]] = {
+    "resnet50": ("ResNet-50", {"99": "resnet50"}),
     "bert": ("BERT", {"99": "bert-99", "99.9": "bert-99.9"}),
     "ssd": ("SSD-ResNet34", {"99": "ssd-resnet34"}),
     "dlrm": ("DLRM", {"99": "dlrm-99", "99.9": "dlrm-99.9"}),
     "rnnt": ("RNN-T", {"99": "rnnt"}),
     "unet3d": ("3D U-Net", {"99": "3d-unet-99", "99.9": "3d-unet-99.9"}),
 }
+RULES = {
+    "dataset": "SQuAD v1.1",
+    "metric": "F1",
+    "unit": "%",
+    "fp32_reference": 90.874,
+    "goals": {"99": 89.96526, "99.9": 90.783126},
+    "server_latency_bound_ms": 130,
+}
 
 SERVERS: dict[str, Any] = {
     "study": "r7525-a100-a30",
     "title": "PowerEdge R7525: three A100 against three A30",
     "baseline": "r7525-a30",
-    "expected_cells": 32,
     "systems": {
         "r7525-a30": {
             "title": "3x A30",
             "node": "PowerEdge R7525",
-            "accelerators": 3,
+            "accelerators_per_node": 3,
             "host": {"processors": "2x AMD EPYC 7763", "memory": "1 TB", "os": "CentOS 8.4.2105"},
             "accelerator": {"title": "NVIDIA A30", "power_limit_w": 165},
         },
         "r7525-a100": {
             "title": "3x A100",
             "node": "PowerEdge R7525",
-            "accelerators": 3,
+            "accelerators_per_node": 3,
             "host": {"processors": "2x AMD EPYC 7502", "memory": "512 GB", "os": "CentOS 8.2"},
             "accelerator": {"title": "NVIDIA A100-PCIe-40GB", "power_limit_w": 250},
             "price": {"ratio": 1.423, "relative_to": "r7525-a30", "date": "2021-09-07", "source": "Dell list prices"},
         },
     },
     "workloads": {
-        f"{benchmark}-reference": {
-            "title": title,
-            "benchmark": benchmark,
-            "preset": "reference",
-            "area": "inference",
-            "dataset": "as MLPerf",
-            "network": title,
-            "metric": "accuracy",
-            "target": None,
-            "round": "v1.1",
-        }
+        f"{benchmark}-reference": {"benchmark": benchmark, "title": title, "area": "inference", "inference": RULES}
         for benchmark, (title, _) in MODELS.items()
     },
 }
@@ -150,7 +146,7 @@ def training_record(cell: dict[str, Any], epochs: float = 5.0, outcome: str = "o
         "elapsed": seconds(elapsed),
         "epochs": {"value": epochs, "unit": "epoch"},
         "throughput": {"value": rate, "unit": "samples/s"},
-        "quality": {"value": end, "unit": workload["metric"]},
+        "quality": {"value": end, "unit": workload["metric"]["name"]},
         "imports": seconds(1.9),
         "prepare": seconds(0.2),
         "init": seconds(0.4),
@@ -160,7 +156,7 @@ def training_record(cell: dict[str, Any], epochs: float = 5.0, outcome: str = "o
         "global_batch": {"value": 2048, "unit": "samples"},
     }
     scored = outcome in ("ok", "dnf")
-    reason = f"{workload['metric']} {end:.3f} < {target} after {epochs:g} epochs" if outcome == "dnf" else ""
+    reason = f"{workload['metric']['name']} {end:.3f} < {target} after {epochs:g} epochs" if outcome == "dnf" else ""
     record: dict[str, Any] = {
         "kind": "training",
         "cell": {key: cell[key] for key in ("workload", "system", "layout", "seed")},
@@ -170,7 +166,7 @@ def training_record(cell: dict[str, Any], epochs: float = 5.0, outcome: str = "o
             "round": workload["round"],
             "precision": "fp32",
             "target": target,
-            "metric": {"name": workload["metric"], "unit": "fraction", "higher_is_better": True},
+            "metric": workload["metric"],
         },
         "fingerprint": "f00d",
         "outcome": outcome,
@@ -180,7 +176,7 @@ def training_record(cell: dict[str, Any], epochs: float = 5.0, outcome: str = "o
         "resumed": False,
         "telemetry": {"window_s": elapsed, "means": {}, "maxima": {}, "energy": None},
         "provenance": {
-            "identity": {"cpu": "AMD EPYC 7763", "driver": None, "os": "Linux 6.8"},
+            "identity": {"cpu": {"model": "AMD EPYC 7763", "sockets": 1}, "kernel": "6.8.0"},
             "identity_sha256": "1de",
             "versions": {"torch": "2.14.1", "tensorflow-cpu": "2.21.0", "numpy": "2.4.0"},
             "devices": [f"AMD EPYC 7763 core {n}" for n in range(count)],
@@ -219,37 +215,17 @@ def laptop_rows(root: Path) -> DataFrame:
 
 
 def published_cells() -> list[dict[str, Any]]:
-    systems = {"r7525-a30": "R7525_A30x3_TRT", "r7525-a100": "R7525_A100-PCIE-40GBx3_TRT"}
-    return [
-        {
-            "cell": f"published/{benchmark}-reference/{accuracy}/{system}/{scenario}",
-            "kind": "inference",
-            "source": "published",
-            "workload": f"{benchmark}-reference",
-            "benchmark": benchmark,
-            "preset": "reference",
-            "variant": "",
-            "system": system,
-            "layout": "1x3",
-            "accuracy": accuracy,
-            "scenario": scenario,
-            "protocol": "v1.1",
-            "collection": COLLECTION.stem,
-            "published_system": name,
-            "mlperf_name": mlperf_name,
-        }
+    benchmarks = {
+        benchmark: {"names": names, "scenarios": ["Offline"] if benchmark == "unet3d" else ["Offline", "Server"]}
         for benchmark, (_, names) in MODELS.items()
-        for accuracy, mlperf_name in names.items()
-        for scenario in ("Offline", "Server")
-        for system, name in systems.items()
-        if (benchmark, scenario) != ("unet3d", "Server")
-    ]
+    }
+    systems = {
+        name: {"name": published, "collection": COLLECTION.stem, "accelerators": 3}
+        for name, published in (("r7525-a30", "R7525_A30x3_TRT"), ("r7525-a100", "R7525_A100-PCIE-40GBx3_TRT"))
+    }
+    return expected_cells({"inference": {"benchmarks": benchmarks, "protocol": "v1.1", "systems": systems}})
 
 
 def published_rows() -> DataFrame:
     collections = {COLLECTION.stem: read_collection(COLLECTION)}
     return frame_of(collect("r7525-a100-a30", published_cells(), collections, {}))
-
-
-def json_copy(presentation: dict[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(presentation))

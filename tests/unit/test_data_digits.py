@@ -38,6 +38,7 @@ def test_other_tables_are_refused(tmp_path: Path, table: np.ndarray, message: st
     assert not list(tmp_path.glob("*.npy"))
 
 
+@pytest.mark.filterwarnings("ignore:loadtxt")
 @pytest.mark.parametrize("content", [b"", b"not gzip", b"\x1f\x8b\x08\x00cut"])
 def test_unreadable_table(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "digits.csv.gz").write_bytes(content)

@@ -49,6 +49,16 @@ def test_damaged_file_is_named_with_expected_and_found(prepared: Path, damage, m
         manifest.array("numbers.npy")
 
 
+@pytest.mark.parametrize("size", [175, 177])
+def test_without_a_sha256_the_size_decides(prepared: Path, size: int) -> None:
+    entry = describe_file(prepared.parent / "numbers.npy", "raw", hashed=False)
+    write_manifest(prepared, "numbers", {"numbers.npy": entry}, {}, {})
+    assert load_manifest(prepared).path("numbers.npy").exists()
+    (prepared.parent / "numbers.npy").write_bytes(b"x" * size)
+    with pytest.raises(DataError, match=f"expected 176 bytes, found {size}"):
+        load_manifest(prepared).path("numbers.npy")
+
+
 def test_unknown_file_is_refused_with_the_known_ones(prepared: Path) -> None:
     with pytest.raises(DataError, match=r"no file 'letters\.npy'; it has numbers\.npy"):
         load_manifest(prepared).path("letters.npy")

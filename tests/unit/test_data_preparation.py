@@ -1,5 +1,4 @@
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -8,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from faceoff.data.manifest import load_manifest
-from faceoff.data.preparation import find_package_file, prepare_dataset
+from faceoff.data.preparation import find_package_file, prepare_dataset, read_card
 from faceoff.errors import ConfigError, DataError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -19,7 +17,7 @@ SCRIPT = REPOSITORY / "scripts" / "prepare_dataset.py"
 
 
 def card(name: str) -> dict:
-    return yaml.safe_load((REPOSITORY / "config" / "data" / f"{name}.yaml").read_text())
+    return read_card(REPOSITORY / "config" / "data" / f"{name}.yaml")
 
 
 def prepare(name: str, tmp_path: Path, **changes) -> Path:
@@ -176,10 +174,20 @@ preparation.prepare_dataset({card("digits")!r}, preparation.Path({str(output)!r}
 
 def test_program_prints_one_message_and_no_traceback(tmp_path: Path) -> None:
     arguments = [sys.executable, SCRIPT, "--output", tmp_path / "imagenet/manifest.json", "--card"]
-    done = subprocess.run([*arguments, json.dumps(card("imagenet"))], check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        [*arguments, REPOSITORY / "config/data/imagenet.yaml"], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("prepare_dataset.py: imagenet cannot be fetched")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", [None, "", "- a", "a: [", "7"])
+def test_card_that_is_none(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "card.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"card\.yaml: "):
+        read_card(tmp_path / "card.yaml")
 
 
 def test_program_imports_no_framework_and_neither_package(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from checkouts import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -46,10 +46,10 @@ def test_means_and_maxima_of_the_window_only(tmp_path: Path) -> None:
 def test_energy_of_constant_power_by_counter_and_by_integration(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", gpu_run(60), {"0": "NVIDIA A30"})
     found = summarise(path, (START + 10.2, START + 50.2), 0.5)
-    assert found["energy"] == {"value": 8000.0, "unit": "J", "source": "NVML energy counter of 1 GPUs"}
+    assert found["energy"] == {"value": 8000.0, "unit": "J", "source": "NVML energy counter, GPUs: 1"}
     assert [(energy["value"], energy["source"]) for energy in found["energies"]] == [
-        (8000.0, "NVML energy counter of 1 GPUs"),
-        (8000.0, "NVML power of 1 GPUs, integrated"),
+        (8000.0, "NVML energy counter, GPUs: 1"),
+        (8000.0, "NVML power, integrated, GPUs: 1"),
     ]
     assert (found["means"]["power_w"], found["maxima"]["power_w"]) == (200.0, 200.0)
     assert found["devices"] == ["NVIDIA A30"]
@@ -89,7 +89,7 @@ def test_rapl_of_two_packages_one_of_which_wraps(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "t.jsonl", samples, rapl={"rapl0_energy_j": 262.0, "rapl1_energy_j": 262.0})
     energy = summarise(path, (START, START + 40), 0.5)["energy"]
-    assert energy == {"value": 600.0, "unit": "J", "source": "RAPL counters of 2 processor packages"}
+    assert energy == {"value": 600.0, "unit": "J", "source": "RAPL energy counter, processor packages: 2"}
 
 
 def test_gap_over_a_second_is_flagged_also_at_the_end(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ rule train_model:
         "logs/train_model/{workload}/{system}/{layout}/seed{seed}.log",
     benchmark:
         "logs/train_model/{workload}/{system}/{layout}/seed{seed}.tsv"
+    retries: 1
     conda:
         "../../envs/default.yaml"
     # A measuring job has the machine to itself. Its second attempt measures nothing: it records how the first one died.
     threads: workflow.cores
-    retries: 1
     resources:
         attempt=lambda w, attempt: attempt,
     params:

@@ -60,9 +60,10 @@ def read_ratings(source: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def leave_last_out(users: np.ndarray, items: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return training pairs int32 [n - users, 2] and test pairs int32 [users, 2] (user, item).
 
-    The test pair of a user is the last by timestamp; of equal timestamps, the one with the greater item id.
+    The test pair of a user is the last by timestamp; of equal timestamps, the last in the table, as a stable sort
+    has it (the greatest item id would pick films that few have seen).
     """
-    order = np.lexsort((items, times, users))
+    order = np.lexsort((times, users))
     pairs = np.stack([users[order], items[order]], axis=1).astype(np.int32)
     last = np.append(pairs[1:, 0] != pairs[:-1, 0], True)
     return pairs[~last], pairs[last]

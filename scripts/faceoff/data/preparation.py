@@ -7,17 +7,30 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from faceoff.data.manifest import FileEntry, describe_file, verify_file, write_manifest
 from faceoff.errors import ConfigError, DataError
 
 LINK = "source"
 
 
+def read_card(path: Path) -> dict[str, Any]:
+    """Read config/data/NAME.yaml. Raises ConfigError when it is missing or no mapping."""
+    try:
+        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: no readable card of a data set: {error}") from error
+    if not isinstance(card, dict):
+        raise ConfigError(f"{path}: expected keys such as source and files, found {type(card).__name__}")
+    return card
+
+
 def prepare_dataset(card: Mapping[str, Any], output: Path) -> None:
     """Prepare the data set named by the directory of `output` (results/data/NAME/manifest.json).
 
-    Of the card only `source`, `facts` and `files` count, and `page` and `disk` for messages. An old manifest goes first
-    and the new one comes last, so that whatever ends this in between leaves no manifest, and running again repairs it.
+    What is made depends on the card's `source`, `facts` and `files` alone. An old manifest goes first and the new one
+    comes last, so that whatever ends this in between leaves no manifest, and running again repairs it.
     Raises DataError for a source that is missing or not the expected one; ConfigError for a card that lacks a key.
     """
     name = output.parent.name

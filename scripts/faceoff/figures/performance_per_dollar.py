@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 from faceoff.records.ratios import SystemRatio, inference_ratios, price_ratio
 
 TITLE = "Throughput per dollar"
@@ -29,12 +30,12 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
             TITLE, rows, presentation, "No pair of inference results beyond tiny presets: nothing per dollar."
         )
     systems = presentation["systems"]
-    others = style.present(rows[rows["system"] != baseline], "system", systems)
+    others = present(rows[rows["system"] != baseline], "system", systems)
     prices = {name: price_ratio(systems, name, baseline) for name in others}
     title = f"{TITLE}, relative to {systems[baseline]['title']}"
     notes = _notes(prices, presentation)
     if any(ratio.same_run for ratio in ratios):
-        notes[-1] += " * one run published for both accuracies."
+        notes[-1] += " * one run for both accuracies."
     figure = style.create(title, rows, presentation, notes)
     for name, axes in style.panels(figure, others, columns=2).items():
         own = [ratio for ratio in ratios if ratio.system == name]
@@ -54,7 +55,7 @@ def _notes(prices: Mapping[str, float], presentation: Mapping[str, Any]) -> list
         told = f"Price of {system['title']}: {ratio:g} times the baseline's ({origin}). {price.get('note', '')}"
         notes.append(told.strip())
     notes.append(
-        "Derived here, per dollar of whole systems: no MLPerf™ Inference metric, neither official nor verified. "
+        "Derived here for whole systems: no MLPerf™ Inference metric, neither official nor verified. "
         "Break-even: the price ratio that makes it 1."
     )
     return notes

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 
 TITLE = "Quality against time"
 _STROKES = ("-", "--", ":", "-.")
@@ -22,7 +23,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
         return style.message(TITLE, rows, presentation, "No training cell in this study.")
     notes = ["One line a run; dots are evaluations; hollow: resumed; a cross ends a run that missed its target."]
     figure = style.create(TITLE, rows, presentation, notes)
-    systems = style.present(rows, "system", presentation["systems"])
+    systems = present(rows, "system", presentation["systems"])
     layouts = style.layouts(rows)
     colors, strokes = style.colors(presentation), dict(zip(layouts, _STROKES * len(layouts), strict=False))
     if len(systems) == 1:  # then colours tell the layouts apart
@@ -35,7 +36,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
         titles = {system: presentation["systems"][system]["title"] for system in systems}
         handles = [Line2D([], [], color=colors[system], label=titles[system]) for system in systems]
         handles += [Line2D([], [], color=style.QUIET, ls=strokes[layout], label=layout) for layout in layouts]
-    names = style.present(rows, "workload", presentation["workloads"])
+    names = present(rows, "workload", presentation["workloads"])
     for name, axes in style.panels(figure, names).items():
         _draw_workload(axes, rows[rows["workload"] == name], presentation["workloads"][name], looks)
         axes.set_title(style.workload_title(name, presentation, with_target=True), loc="left", weight="bold")
@@ -48,9 +49,9 @@ def _draw_workload(
 ) -> None:
     divisor, unit = style.time_unit(rows["elapsed_s"].max())
     axes.set_xlabel(f"time ({unit})")
-    axes.set_ylabel(workload["metric"])
+    axes.set_ylabel(workload["metric"]["name"])
     axes.axhline(workload["target"], ls=(0, (1, 1)), lw=1, color="black")
-    runs = rows.dropna(subset=["curve"])
+    runs = rows[["system", "layout", "outcome", "resumed", "curve"]].dropna(subset=["curve"])
     few = sum(len(curve) for curve in runs["curve"]) <= _FEW
     for run in runs.itertuples():
         color, stroke = looks[run.system, run.layout]

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 
 TITLE = "Scaling efficiency of throughput"
 
@@ -21,8 +22,8 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
     notes = ["Efficiency = throughput / (n x mean throughput of layout 1x1). One dot a run; the line joins the means."]
     figure = style.create(TITLE, rows, presentation, notes)
     colors = style.colors(presentation)
-    names = style.present(rows, "workload", presentation["workloads"])
-    systems = style.present(rows, "system", presentation["systems"])
+    names = present(rows, "workload", presentation["workloads"])
+    systems = present(rows, "system", presentation["systems"])
     for name, axes in style.panels(figure, names).items():
         own = rows[rows["workload"] == name]
         missing = [

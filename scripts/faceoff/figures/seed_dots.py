@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 from faceoff.records.statistics import dnf_allowance, summarise
 
 _GROUP = 0.8  # of the distance between two layouts
@@ -32,7 +34,7 @@ def draw_panels(
     missed it than the round's rule allows.
     """
     colors = style.colors(presentation)
-    names = style.present(rows, "workload", presentation["workloads"])
+    names = present(rows, "workload", presentation["workloads"])
     panels = style.panels(figure, names)
     for name, axes in panels.items():
         panel = rows[rows["workload"] == name]
@@ -48,7 +50,7 @@ def draw_panels(
 
 def statistics_note(rows: DataFrame) -> str:
     """Say in words what the bar beside a group's dots is, and what stands above them."""
-    counts = "k of n, k/n: reached the target, of all seeds."
+    counts = "k of n: reached, of all seeds."
     if rows.groupby(["workload", "system", "layout"]).size().max() < 5:
         return f"One dot a seed; the bar is their range. Under 5 runs: no interval and no verdict. {counts}"
     return (
@@ -59,7 +61,7 @@ def statistics_note(rows: DataFrame) -> str:
 
 def _draw_panel(axes: Axes, panel: DataFrame, colors: Mapping[str, str], summarise_dnf: bool) -> None:
     layouts = style.layouts(panel)
-    systems = style.present(panel, "system", colors)
+    systems = present(panel, "system", colors)
     width = _GROUP / len(systems)
     roomy = len(layouts) * len(systems) <= _ROOMY
     told = []
@@ -83,12 +85,13 @@ def _draw_group(
 ) -> None:
     runs = group[group["outcome"].isin(["ok", "dnf"])]
     step = 0.6 * width / max(len(runs), 2)
-    for index, run in enumerate(runs.itertuples()):
-        x = centre + (index - len(runs) / 2) * step
-        marker = "x" if run.outcome == "dnf" else "o"
-        face = "white" if run.resumed else color
-        axes.plot(x, run.value, marker, color=color, mfc=face, mew=0.2 * size, ms=size, clip_on=False)
-    missed = int((runs["outcome"] == "dnf").sum())
+    x = centre + (np.arange(len(runs)) - len(runs) / 2) * step
+    dnf, resumed = runs["outcome"].eq("dnf").to_numpy(), runs["resumed"].eq(True).to_numpy()
+    for marker, face, chosen in (("o", color, ~dnf & ~resumed), ("o", "white", ~dnf & resumed), ("x", color, dnf)):
+        if chosen.any():
+            look = {"color": color, "mfc": face, "mew": 0.2 * size, "ms": size, "clip_on": False}
+            axes.plot(x[chosen], runs["value"].to_numpy()[chosen], marker, **look)
+    missed = int(dnf.sum())
     if not summarise_dnf:
         if missed and missed > dnf_allowance(runs["round"].iloc[0]):
             return
@@ -128,7 +131,7 @@ def _handles(rows: DataFrame, presentation: Mapping[str, Any], colors: Mapping[s
     def mark(marker: str, label: str, color: str = "#333333", face: str | None = None) -> Line2D:
         return Line2D([], [], ls="", marker=marker, color=color, mfc=face or color, mew=2, ms=9, label=label)
 
-    systems = style.present(rows, "system", presentation["systems"])
+    systems = present(rows, "system", presentation["systems"])
     handles = [mark("s", presentation["systems"][name]["title"], colors[name]) for name in systems]
     handles.append(mark("o", "reached the target"))
     if rows["resumed"].eq(True).any():

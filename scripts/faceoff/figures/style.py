@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from faceoff.files import atomic_path
+from faceoff.records.labels import honest_labels, short
 
 SIZE = (13.333, 7.5)  # inches: a 16:9 slide
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -37,7 +37,6 @@ mpl.rcParams.update(
         "legend.frameon": False,
         "legend.fontsize": NORMAL,
         "svg.hashsalt": "faceoff",
-        "pdf.fonttype": 42,
     }
 )
 
@@ -45,10 +44,6 @@ _METADATA: Mapping[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"Crea
 _MARGIN = 0.02
 _LINE = 1.35 * SMALL / 72 / SIZE[1]  # height of a line of the footer, as a fraction of the figure
 _PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "onnxruntime", "tensorrt", "tensorrt-rtx", "mlcommons-loadgen")
-_TRADEMARK = (
-    "The MLPerf™ name and logo are trademarks of MLCommons Association in the United States and other countries. "
-    "All rights reserved. Unauthorized use strictly prohibited. See www.mlcommons.org for more information."
-)
 
 
 def create(title: str, rows: DataFrame, presentation: Mapping[str, Any], notes: Iterable[str] = ()) -> Figure:
@@ -56,12 +51,12 @@ def create(title: str, rows: DataFrame, presentation: Mapping[str, Any], notes: 
     figure = Figure(figsize=SIZE, layout="constrained")
     figure.text(_MARGIN, 0.985, title, size=HUGE, weight="bold", va="top")
     figure.text(_MARGIN, 0.925, presentation["title"], size=LARGE, color=QUIET, va="top")
-    done, expected = int((rows["outcome"] != "not run").sum()), presentation["expected_cells"]
-    if done < expected:
+    done = int((rows["outcome"] != "not run").sum())
+    if done < len(rows):
         figure.text(
             1 - _MARGIN,
             0.985,
-            f"partial: {done} of {expected} cells",
+            f"partial: {done} of {len(rows)} cells",
             size=LARGE,
             color=BAD,
             weight="bold",
@@ -120,15 +115,10 @@ def colors(presentation: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def present(rows: DataFrame, column: str, order: Iterable[str]) -> list[str]:
-    """Return the values of `column` that occur in rows, in the order of the presentation."""
-    values = set(rows[column])
-    return [name for name in order if name in values]
-
-
 def layouts(rows: DataFrame) -> list[str]:
     """Return the layouts in rows by their number of accelerators, then of nodes."""
-    sizes = {row.layout: (row.nodes * row.accelerators, row.nodes) for row in rows.itertuples()}
+    distinct = rows[["layout", "nodes", "accelerators"]].drop_duplicates()
+    sizes = {name: (nodes * accelerators, nodes) for name, nodes, accelerators in distinct.itertuples(index=False)}
     return sorted(sizes, key=lambda name: sizes[name])
 
 
@@ -140,8 +130,9 @@ def time_unit(seconds: float) -> tuple[float, str]:
 def workload_title(name: str, presentation: Mapping[str, Any], with_target: bool = False) -> str:
     """Return a workload's title with its preset and, if wanted, its target, for the head of a panel."""
     workload = presentation["workloads"][name]
-    size = "" if workload["preset"] == "reference" else f" ({workload['preset']})"
-    target = f" to {workload['metric']} {workload['target']:g}" if with_target else ""
+    preset = workload.get("preset", "reference")
+    size = "" if preset == "reference" else f" ({preset})"
+    target = f" to {workload['metric']['name']} {workload['target']:g}" if with_target else ""
     return f"{workload['title']}{size}{target}"
 
 
@@ -149,27 +140,20 @@ def footer(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
     """Return the lines that every figure carries: provenance, honest labels, marks, and what MLCommons asks for."""
     lines = [_provenance(rows, presentation)]
     bad = rows[rows["outcome"].isin(["failed", "invalid"])]
-    lines += [f"{row.outcome}: {_cell_name(row)}: {_short(row.reason)}" for row in bad.head(2).itertuples()]
+    lines += [f"{row.outcome}: {_cell_name(row)}: {short(row.reason)}" for row in bad.head(2).itertuples()]
     if len(bad) > 2:
         lines.append(f"... and {len(bad) - 2} more: see the table bad_cells")
-    tiny = [name for name in present(rows, "workload", presentation["workloads"]) if _is_tiny(name, presentation)]
-    if tiny:
-        what = "; ".join(
-            f"{name}: {presentation['workloads'][name]['dataset']}, {presentation['workloads'][name]['network']}"
-            for name in tiny
-        )
-        lines.append(f"Tiny presets check the workflow and rank no hardware. {what}.")
-    lines += _marks(rows, presentation)
-    lines += _mlperf(rows, presentation)
-    return lines
+    return lines + honest_labels(rows, presentation)
 
 
 def save(figure: Figure, paths: Iterable[Path]) -> None:
     """Write the figure in the format of each path's suffix, atomically; equal figures give equal bytes."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the layout is found once, not for every format
     for path in paths:
         kind = path.suffix.removeprefix(".")
         with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=150, metadata=_METADATA[kind])
+            figure.savefig(temporary, format=kind, dpi=120, metadata=_METADATA[kind])
 
 
 def _provenance(rows: DataFrame, presentation: Mapping[str, Any]) -> str:
@@ -195,69 +179,7 @@ def _versions(rows: DataFrame) -> list[str]:
     return [f"{package} {' / '.join(sorted(versions))}" for package, versions in sorted(found.items())]
 
 
-def _marks(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name in present(rows, "system", presentation["systems"]):
-        own = rows[rows["system"] == name]
-        title = presentation["systems"][name]["title"]
-        drifted = own[own["drift"].eq(True)]
-        if len(drifted):
-            reasons = "; ".join(dict.fromkeys(drifted["drift_reason"]))
-            lines.append(f"Drift: {title} is not what it was in {len(drifted)} of {len(own)} cells: {_short(reasons)}")
-        hardware = {re.sub(r" core \d+$", "", device) for devices in own["devices"].dropna() for device in devices}
-        if len(hardware) > 1:
-            lines.append(f"Mixed hardware: {title} has records of {', '.join(sorted(hardware))}")
-    done = rows[rows["outcome"] != "not run"]
-    if done["source"].nunique() > 1:
-        lines.append("Published beside measured: other code, hosts and rules; ratios between the two are marked.")
-    hosts = done.dropna(subset=["host"]).groupby("system", sort=False)["host"].first()
-    if hosts.nunique() > 1:
-        told = "; ".join(f"{presentation['systems'][name]['title']}: {host}" for name, host in hosts.items())
-        lines.append(f"Hosts differ, so no ratio is of the accelerators alone. {told}.")
-    return lines
-
-
-def _mlperf(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
-    """Round, division, source and standing, as MLCommons' Results Messaging Guidelines ask."""
-    lines = []
-    published = rows[(rows["source"] == "published") & (rows["outcome"] != "not run")]
-    for (round_, division, submitter, retrieved), own in published.groupby(
-        ["round", "division", "submitter", "retrieved"]
-    ):
-        kind = "Inference" if own["kind"].iloc[0] == "inference" else "Training"
-        models = ", ".join(
-            presentation["workloads"][name]["title"] for name in present(own, "workload", presentation["workloads"])
-        )
-        scenarios = " and ".join(own["scenario"].dropna().unique())
-        lines.append(
-            f"MLPerf™ {kind} {round_} {division.capitalize()}: {models}; {scenarios}. Submitted by {submitter}. "
-            f"Retrieved {retrieved}. Results verified by MLCommons Association."
-        )
-    measured = rows[(rows["source"] == "measured") & (rows["preset"] == "reference") & (rows["outcome"] != "not run")]
-    for (kind, round_), _ in measured.groupby(["kind", "round"]):
-        lines.append(
-            f"Unverified MLPerf™ {kind.capitalize()} {round_} Open: measured here. "
-            "Results not verified by MLCommons Association."
-        )
-    if lines:
-        lines[-1] += " " + _TRADEMARK
-    if len(published) and len(measured):
-        lines.append(
-            "Unverified results have not been through an MLPerf™ review and may use measurement methodologies and/or "
-            "workload implementations that are inconsistent with the MLPerf™ specification for verified results."
-        )
-    return lines
-
-
-def _is_tiny(workload: str, presentation: Mapping[str, Any]) -> bool:
-    return presentation["workloads"][workload]["preset"] == "tiny"
-
-
 def _cell_name(row: Any) -> str:
     parts = (row.workload, row.system, row.layout, row.scenario)
     seed = f"seed {row.seed}" if row.kind == "training" else ""
     return " ".join(part for part in (*parts, seed) if isinstance(part, str) and part)
-
-
-def _short(text: str) -> str:
-    return textwrap.shorten(text, 110, placeholder=" ...")

@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from pandas import DataFrame
 
 from faceoff.figures import style
+from faceoff.records.labels import present
 from faceoff.records.ratios import SystemRatio, inference_ratios
 
 TITLE = "Inference throughput by model"
@@ -24,12 +25,12 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
     figure = style.create(TITLE, rows, presentation, _notes(rows, presentation))
     colors = style.colors(presentation)
     ratios = inference_ratios(rows, presentation["baseline"])
-    names = style.present(rows, "workload", presentation["workloads"])
+    names = present(rows, "workload", presentation["workloads"])
     for name, axes in style.panels(figure, names).items():
         own = rows[rows["workload"] == name]
         _draw_workload(axes, own, colors, [ratio for ratio in ratios if ratio.workload == name])
         axes.set_title(style.workload_title(name, presentation), loc="left", weight="bold")
-    systems = style.present(rows, "system", presentation["systems"])
+    systems = present(rows, "system", presentation["systems"])
     style.legend(figure, [Patch(color=colors[name], label=presentation["systems"][name]["title"]) for name in systems])
     return figure
 
@@ -37,9 +38,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
 def _notes(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
     systems = presentation["systems"]
     baseline = systems[presentation["baseline"]]["title"]
-    others = [
-        systems[name]["title"] for name in style.present(rows, "system", systems) if name != presentation["baseline"]
-    ]
+    others = [systems[name]["title"] for name in present(rows, "system", systems) if name != presentation["baseline"]]
     metrics = rows.dropna(subset=["result_metric"]).groupby("scenario", sort=False)["result_metric"].unique()
     told = "; ".join(f"{scenario}: {', '.join(names).lower()}" for scenario, names in metrics.items())
     notes = [f"Above the bars: {', '.join(others)} / {baseline}. {told}."]
@@ -49,8 +48,10 @@ def _notes(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
 
 
 def _draw_workload(axes: Axes, rows: DataFrame, colors: Mapping[str, str], ratios: list[SystemRatio]) -> None:
-    cases = sorted({(row.accuracy, row.scenario) for row in rows.itertuples()})
-    systems = style.present(rows, "system", colors)
+    units = rows["result_unit"].dropna().unique()
+    rows = rows[["system", "accuracy", "scenario", "outcome", "result"]]
+    cases = sorted(set(zip(rows["accuracy"], rows["scenario"], strict=True)))
+    systems = present(rows, "system", colors)
     width = _CASE / len(systems)
     highest = rows["result"].max()
     top = highest * 1.28 if highest > 0 else 1.0
@@ -70,7 +71,6 @@ def _draw_workload(axes: Axes, rows: DataFrame, colors: Mapping[str, str], ratio
     axes.set_xlim(-0.5, max(len(cases), 2) - 0.5)
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    units = rows["result_unit"].dropna().unique()
     axes.set_ylabel(units[0] if len(units) else "")
 
 

@@ -8,6 +8,7 @@ from pandas import DataFrame
 
 from faceoff.figures import seed_dots, style
 from faceoff.records.convergence import seed_sensitivity
+from faceoff.records.labels import present
 
 TITLE = "Time to target"
 
@@ -22,7 +23,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
     ]
     titles = [
         style.workload_title(name, presentation)
-        for name in style.present(rows, "workload", presentation["workloads"])
+        for name in present(rows, "workload", presentation["workloads"])
         if seed_sensitivity(rows[rows["workload"] == name]) == "yes"
     ]
     if titles:

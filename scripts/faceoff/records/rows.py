@@ -71,6 +71,7 @@ SCHEMA = pa.schema(
         "init_s": _REAL,
         "train_s": _REAL,
         "eval_s": _REAL,
+        "checkpoint_s": _REAL,
         "wait_s": _REAL,
         "global_batch": _INT,
         "resumed": _YES,
@@ -83,6 +84,8 @@ SCHEMA = pa.schema(
         "device_count": _INT,
         "driver": _TEXT,
         "cpu": _TEXT,
+        "memory_gb": _REAL,
+        "os": _TEXT,
         "host": _TEXT,
         "started": _TEXT,
         "ended": _TEXT,
@@ -121,8 +124,7 @@ SCORES = (
     "power_max_w",
     "curve",
 )
-_SECONDS = ("elapsed", "imports", "prepare", "init", "train", "eval", "wait")
-_ENERGY_WINDOW_S = 30.0  # NVML's power is an average over up to a second: shorter windows say little
+_SECONDS = ("elapsed", "imports", "prepare", "init", "train", "eval", "checkpoint", "wait")
 _CELL_KEYS = (
     "cell",
     "kind",
@@ -189,13 +191,15 @@ def training_row(study: str, cell: Mapping[str, Any], record: Mapping[str, Any])
         "resumed": bool(record.get("resumed")),
         "devices": provenance.get("devices"),
         "device_count": len(provenance["devices"]) if provenance.get("devices") else None,
-        "driver": _text(identity.get("driver")),
-        "cpu": _text(identity.get("cpu")),
-        "host": _text(provenance.get("host")),
+        "driver": identity.get("driver"),
+        "cpu": _processors(identity.get("cpu") or {}),
+        "memory_gb": round(identity["memory_bytes"] / 1e9, 1) if "memory_bytes" in identity else None,
+        "os": identity.get("os"),
+        "host": provenance.get("host"),
         "started": provenance.get("started"),
         "ended": provenance.get("ended"),
         "versions": canonical_json(provenance.get("versions") or {}),
-        "energy_j": _energy(telemetry),
+        "energy_j": _number(telemetry.get("energy")),
         "power_mean_w": (telemetry.get("means") or {}).get("power_w"),
         "power_max_w": (telemetry.get("maxima") or {}).get("power_w"),
         "identity": provenance.get("identity_sha256"),
@@ -203,6 +207,7 @@ def training_row(study: str, cell: Mapping[str, Any], record: Mapping[str, Any])
         "log": provenance.get("log"),
         "rerun": provenance.get("rerun") or row.get("rerun"),
         "curve": record.get("curve"),
+        "division": "closed" if cell["preset"] == "reference" else "open",
     }
     return without_scores(row)
 
@@ -265,10 +270,8 @@ def _unit(entry: Any) -> str | None:
     return entry["unit"] if isinstance(entry, Mapping) else None
 
 
-def _energy(telemetry: Mapping[str, Any]) -> float | None:
-    long_enough = (telemetry.get("window_s") or 0.0) >= _ENERGY_WINDOW_S
-    return _number(telemetry.get("energy")) if long_enough else None
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else canonical_json(value)
+def _processors(cpu: Mapping[str, Any]) -> str | None:
+    if "sockets" not in cpu or "model" not in cpu:
+        return cpu.get("model")
+    cores = f", {cpu['physical_cores']} cores" if "physical_cores" in cpu else ""
+    return f"{cpu['sockets']}x {cpu['model']}{cores}"

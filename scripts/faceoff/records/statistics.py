@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 RUNS_FOR_INTERVAL = 5
 RUNS_FOR_BOOTSTRAP = 10
@@ -49,7 +48,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if n < RUNS_FOR_INTERVAL:
         return Summary(n, low, high, mean, None, f"dots and range, n = {n}")
     if n < RUNS_FOR_BOOTSTRAP:
-        half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * float(logs.std(ddof=1)) / math.sqrt(n)
+        half = _student(n - 1) * float(logs.std(ddof=1)) / math.sqrt(n)
         bounds = (logs.mean() - half, logs.mean() + half)
         method = f"t interval on log, 95 %, n = {n}"
     else:
@@ -190,7 +189,14 @@ def _welch_half_width(a: np.ndarray, b: np.ndarray) -> float:
         return 0.0
     share = variances[0] / total
     freedom = 1 / (share**2 / (a.size - 1) + (1 - share) ** 2 / (b.size - 1))
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
+    return _student(freedom) * math.sqrt(total)
+
+
+def _student(freedom: float) -> float:
+    """Return how many standard errors an interval reaches to each side."""
+    from scipy.special import stdtrit  # slow to import, and not needed under 5 runs
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _resampled_means(logs: np.ndarray, generator: np.random.Generator) -> np.ndarray:

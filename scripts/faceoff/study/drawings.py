@@ -12,6 +12,7 @@ class Drawing:
 
     draws: str  # "training", "inference" or "any"
     system_keys: tuple[str, ...] = ("title", "color")
+    study_keys: tuple[str, ...] = ("title",)
     workload_keys: tuple[str, ...] = ("title", "preset", "dataset", "network", "metric", "target", "round")
 
 
@@ -24,18 +25,27 @@ FIGURES = {
     "scaling": Drawing("training"),
     "quality_curve": Drawing("training"),
     "throughput_by_model": Drawing("inference"),
-    "performance_per_dollar": Drawing("inference", system_keys=("title", "color", "host", "price")),
+    "performance_per_dollar": Drawing("inference", system_keys=("title", "color", "price")),
 }
 
 TABLES = {
-    "systems": Drawing("any", system_keys=_SPECIFICATIONS, workload_keys=()),
+    "systems": Drawing("any", study_keys=(), system_keys=_SPECIFICATIONS, workload_keys=()),
     "benchmarks": Drawing(
         "any",
+        study_keys=(),
         system_keys=(),
         workload_keys=("title", "area", "preset", "dataset", "network", "metric", "target", "round", "inference"),
     ),
-    "versions": Drawing("any", system_keys=("title", "software"), workload_keys=()),
-    "results": Drawing("any", system_keys=("title",), workload_keys=("title", "metric")),
-    "bad_cells": Drawing("any", system_keys=("title",), workload_keys=("title",)),
-    "drift": Drawing("any", system_keys=("title",), workload_keys=()),
+    "versions": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=()),
+    "results": Drawing(
+        "any",
+        study_keys=(),
+        system_keys=("title",),
+        workload_keys=("title", "preset", "dataset", "network", "metric", "mlperf_runs"),
+    ),
+    "speedups": Drawing(
+        "training", study_keys=(), system_keys=("title",), workload_keys=("title", "preset", "dataset", "network")
+    ),
+    "bad_cells": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=("title",)),
+    "drift": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=()),
 }

@@ -34,14 +34,15 @@ class Study:
     inference: dict[str, Any] | None = None
 
     @property
-    def title(self) -> str:
-        """The title of the study's figures."""
-        return self.source.content["title"]
-
-    @property
     def systems(self) -> list[str]:
         """The systems that are compared, in the order in which they are drawn."""
         return self.source.content["systems"]
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads that are compared, in the order in which they are drawn."""
+        training = self.training["workloads"] if self.training else []
+        return [*training, *(f"{name}-reference" for name in (self.inference or {}).get("benchmarks", []))]
 
     @property
     def baseline(self) -> str:
@@ -274,6 +275,10 @@ def _load_study(project: Project, name: str, main: Source) -> Study:
     content = source.content
     for index in range(len(content["systems"])):
         _require(source, ("systems", index), "a system in config/systems.yaml", project.systems)
+    titles = [project.systems[name]["title"] for name in content["systems"]]
+    for index, title in enumerate(titles):
+        if title in titles[:index]:
+            raise source.error(("systems", index), "systems with titles of their own", f"{title}, twice")
     if "baseline" in content:
         _require(source, ("baseline",), "a system of this study", content["systems"])
     study = Study(

@@ -52,9 +52,9 @@ class Source:
     def unknown_key(self, where: Location, known: Iterable[str]) -> ConfigError:
         """Return the error for a key that is not one of `known`."""
         names, key = sorted(known), str(where[-1])
-        value = value_at(self.content, where)
-        text = "" if isinstance(value, dict | list) else f" {scalar_text(value)}"
-        write = f"{near(key, names)}:{text}" if names else None
+        line = self._line(where)
+        text = self.text[line - 1].strip() if line else f"{key}:"
+        write = text.replace(key, near(key, names), 1) if names else None
         return self.error(where, f"one of the keys {', '.join(names)}", f"the unknown key {key}", write)
 
     def _line(self, where: Location) -> int | None:
@@ -87,10 +87,12 @@ def read_yaml(path: Path, root: Path) -> Source:
 
 
 def check_schema(source: Source, schema: dict[str, Any]) -> None:
-    """Check a file against a JSON schema (draft 2020-12). Raises ConfigError for the first fault by line."""
+    """Check a file against a JSON schema (draft 2020-12). Raises ConfigError for the first fault."""
     faults = list(Draft202012Validator(schema).iter_errors(source.content))
     if faults:
-        raise min((_explain(source, fault) for fault in faults), key=_line_of_message)
+        # A misspelt key is also a missing one: say the former.
+        errors = [(fault.validator != "additionalProperties", _explain(source, fault)) for fault in faults]
+        raise min(errors, key=lambda item: (item[0], _line_of_message(item[1])))[1]
 
 
 def dotted(where: Location) -> str:

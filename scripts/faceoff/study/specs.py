@@ -67,9 +67,11 @@ def collection_plan(study: Study) -> dict[str, Any]:
 
 def presentation(project: Project, study: Study, drawing: Drawing) -> dict[str, Any]:
     """Return the configuration that a table or figure shows beside the records."""
-    content: dict[str, Any] = {"study": study.name, "title": study.title}
+    content: dict[str, Any] = {"study": study.name}
+    content |= {key: study.source.content[key] for key in drawing.study_keys}
     if drawing.draws != "training" and len(study.systems) > 1:
         content["baseline"] = study.baseline
+    content["order"] = {"systems": study.systems, "workloads": study.workloads}
     content["systems"] = {name: _shown_system(project, name, drawing) for name in study.systems}
     content["workloads"] = {name: shown for name, shown in _shown_workloads(project, study, drawing) if shown}
     return content
@@ -90,6 +92,8 @@ def _shown_workloads(project: Project, study: Study, drawing: Drawing) -> list[t
             workload = project.workload(name)
             card = project.cards[workload.benchmark].content
             everything = {**card, **project.preset(workload), "preset": workload.preset}
+            if workload.preset != "reference":
+                everything.pop("mlperf_runs", None)  # a rule for MLPerf's own size
             everything["dataset"] = project.datasets[everything["dataset"]].content["title"]
             shown.append((name, _chosen(workload.benchmark, everything, drawing, ("inference",))))
     if study.inference and drawing.draws != "training":

@@ -6,6 +6,7 @@ from typing import Any
 from pandas import DataFrame
 
 from faceoff.records.convergence import convergence_notes
+from faceoff.records.labels import honest_labels
 from faceoff.records.ratios import CASE, inference_ratios
 from faceoff.records.statistics import dnf_allowance, olympic_mean, summarise
 from faceoff.tables.text import Table, significant
@@ -22,7 +23,7 @@ _COLUMNS = (
     "time max (s)",
     "time interval (s)",
     "time a success (s)",
-    "MLPerf result (s)",
+    "olympic mean (s)",
     "epochs",
     "throughput",
     "result",
@@ -47,10 +48,14 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
             ["workload", "system", "layout"], sort=False
         )
     ]
-    tiny = any(workload["preset"] == "tiny" for workload in workloads.values())
+    inference, marks = _inference(rows, presentation)
     note = "Time mean: geometric, over runs that reached the target. Time a success: all runs' time / successes."
-    notes = [note if training else "", "Tiny presets check the workflow and rank no hardware." if tiny else ""]
-    return Table("Results", _COLUMNS, [*training, *_inference(rows, presentation)], " ".join(filter(None, notes)))
+    notes = [
+        note if training else "",
+        *(f"Ratios: {mark}." for mark in marks),
+        *honest_labels(rows, presentation),
+    ]
+    return Table("Results", _COLUMNS, [*training, *inference], "\n\n".join(filter(None, notes)))
 
 
 def _training(
@@ -62,11 +67,11 @@ def _training(
         "workload": workload,
         "system": system,
         "layout": layout,
-        "reached": f"{len(reached)} of {len(ran)}",
+        "reached": f"{len(reached)} of {len(rows)}",
         "other cells": "; ".join(_told(cell) for cell in rows[~rows["outcome"].isin(["ok", "dnf"])].to_dict("records")),
     }
     if ran.empty:
-        return {**row, "reached": "none ran"}
+        return row
     row |= {
         "throughput": significant(ran["throughput"].mean()),
         "unit": ran["throughput_unit"].iloc[0],
@@ -83,32 +88,36 @@ def _training(
         "statistics": summary.method,
     }
     if len(ran) - len(reached) > dnf_allowance(ran["round"].iloc[0]):
-        return {**row, "time mean (s)": f"none: {len(reached)} of {len(ran)} reached the target"}
-    row["time mean (s)"] = significant(summary.mean)
+        return {**row, "time mean (s)": "none: too many missed the target"}
     if summary.interval:
+        row["time mean (s)"] = significant(summary.mean)
         row["time interval (s)"] = f"{summary.interval[0]:.4g} to {summary.interval[1]:.4g}"
     if "mlperf_runs" in description:
-        row["MLPerf result (s)"] = _mlperf_result(ran, int(description["mlperf_runs"]))
+        row["olympic mean (s)"] = _olympic_mean(ran, int(description["mlperf_runs"]))
     return row
 
 
-def _mlperf_result(ran: DataFrame, runs: int) -> float | str | None:
+def _olympic_mean(ran: DataFrame, runs: int) -> float | str | None:
     whole = ran[~ran["resumed"].astype(bool)].sort_values("seed")
     result = olympic_mean(list(whole["time_to_target_s"].fillna(float("inf"))), runs)
     return f"none: {runs} runs asked for, {len(whole)} there" if result is None else significant(result)
 
 
-def _inference(rows: DataFrame, presentation: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _inference(rows: DataFrame, presentation: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows, and the marks that all ratios share and that are said once."""
     rows = rows[rows["kind"] == "inference"].fillna({"accuracy": "", "scenario": "", "notes": ""})
     if rows.empty:
-        return []
+        return [], []
     ratios = {
         (ratio.workload, ratio.accuracy, ratio.scenario, ratio.system): ratio
         for ratio in inference_ratios(rows, presentation["baseline"])
     }
+    told = [ratio.marks for ratio in ratios.values() if ratio.ratio]
+    common = [mark for mark in (told[0] if told else ()) if all(mark in marks for marks in told)]
     table = []
     for cell in rows.to_dict("records"):
         ratio = ratios.get((*(cell[key] for key in CASE), cell["system"]))
+        own = [mark for mark in ratio.marks if mark not in common] if ratio else []
         good = cell["outcome"] == "ok"
         table.append(
             {
@@ -123,10 +132,10 @@ def _inference(rows: DataFrame, presentation: Mapping[str, Any]) -> list[dict[st
                 )
                 if ratio
                 else None,
-                "notes": "; ".join(filter(None, [cell["notes"], *(ratio.marks if ratio else ())])),
+                "notes": "; ".join(filter(None, [cell["notes"], *own])),
             }
         )
-    return table
+    return table, common
 
 
 def _told(cell: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
     """
     titles = {name: system["title"] for name, system in presentation["systems"].items()}
     table = []
-    for run, base in _pairs(rows[rows["kind"] == "training"], presentation["baseline"]):
+    for run, base in _pairs(rows[rows["kind"] == "training"], presentation.get("baseline", "")):
         first, second = run.iloc[0].to_dict(), base.iloc[0].to_dict()
         row = {
             "workload": first["workload"],

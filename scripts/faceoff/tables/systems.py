@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from faceoff.tables.text import Table
 
-_SYSTEM = {"node": "node", "nodes": "nodes", "accelerators": "accelerators a node"}
+_SYSTEM = {"node": "node", "nodes": "nodes", "accelerators_per_node": "accelerators a node"}
 _SHEET = {
     "title": "accelerator",
     "architecture": "architecture",
@@ -18,13 +18,21 @@ _SHEET = {
     "fp32_tflops": "FP32 (TFLOP/s)",
     "fp16_tensor_tflops": "FP16 tensor, dense (TFLOP/s)",
     "int8_tops": "INT8, dense (TOP/s)",
-    "memory": "memory",
+    "memory_gb": "memory (GB)",
+    "memory_type": "memory type",
     "memory_bandwidth_gb_s": "memory bandwidth (GB/s)",
     "power_limit_w": "power limit (W)",
     "slot": "slot",
 }
 _HOST = {"processors": "host processors", "memory": "host memory", "os": "operating system"}
-_FOUND = {"cpu": "found: processors", "driver": "found: driver"}
+_PRICE = {"ratio": "price ratio", "relative_to": "price relative to", "amount": "price", "currency": "currency"}
+_PRICE |= {"date": "price of", "source": "price from"}
+_FOUND = {
+    "cpu": "found: processors",
+    "memory_gb": "found: memory (GB)",
+    "os": "found: operating system",
+    "driver": "found: driver",
+}
 
 
 def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
@@ -34,6 +42,8 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
         *_facts(_SYSTEM, systems, lambda system: system),
         *_facts(_SHEET, systems, lambda system: system.get("accelerator") or {}),
         *_facts(_HOST, systems, lambda system: system.get("host") or {}),
+        *_facts({"software": "software"}, systems, lambda system: system),
+        *_facts(_PRICE, systems, lambda system: system.get("price") or {}),
     ]
     found = {name: rows[rows["system"] == name] for name in systems}
     devices = {systems[name]["title"]: _devices(own) for name, own in found.items()}
@@ -59,4 +69,4 @@ def _devices(rows: DataFrame) -> str:
 
 
 def _values(column: Any) -> str:
-    return " / ".join(sorted(column.dropna().unique()))
+    return " / ".join(sorted(str(value) for value in column.dropna().unique()))

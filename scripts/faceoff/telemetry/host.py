@@ -12,7 +12,7 @@ import psutil
 from faceoff.measurement.topology import ROOT, online_cpus
 from faceoff.telemetry.fields import Values, read_field
 
-ERRORS = (OSError, ValueError, AttributeError, psutil.Error)
+ERRORS = (OSError, ValueError, KeyError, AttributeError, psutil.Error)
 TREE_REFRESH_S = 5.0
 
 
@@ -29,11 +29,14 @@ class HostReader:
         self._rapl: dict[str, Path] = {}
         self._sensors: dict[str, list[Path]] = {}
         self._cpus: list[int] = []
+        self._frequencies: dict[int, Path] = {}
         self._tree: list[int] = []
         self._tree_read = float("-inf")
         self._read_before = False
         try:
             self._cpus = online_cpus(root)
+            cpu = root / "sys/devices/system/cpu"
+            self._frequencies = {n: cpu / f"cpu{n}/cpufreq/scaling_cur_freq" for n in self._cpus}
             self._find_sensors()
             self._find_rapl()
         except ERRORS as error:
@@ -80,8 +83,7 @@ class HostReader:
         return {} if first else dict(zip(self._cpus, percents, strict=False))
 
     def _frequency_mhz(self, cores: Sequence[int]) -> float:
-        directory = self._root / "sys/devices/system/cpu"
-        return fmean(_number(directory / f"cpu{core}/cpufreq/scaling_cur_freq") for core in cores) / 1000
+        return fmean(_number(self._frequencies[core]) for core in cores) / 1000
 
     def _rss_bytes(self, pids: Sequence[int]) -> float:
         if time.monotonic() - self._tree_read > TREE_REFRESH_S or not set(pids) <= set(self._tree):
@@ -97,9 +99,9 @@ class HostReader:
                 self._sensors[name] = self._sensors.get(name, []) + sensors
 
     def _find_rapl(self) -> None:
-        # intel-rapl:0 is a package (on AMD too); intel-rapl:0:0 a part of it, and psys the board, which holds both.
+        # Other zones are parts of a package (core, dram) or hold all of them (psys).
         for zone in sorted((self._root / "sys/class/powercap").glob("intel-rapl:*")):
-            if zone.name.count(":") == 1 and (zone / "name").read_text(encoding="utf-8").startswith("package"):
+            if (zone / "name").read_text(encoding="utf-8").startswith("package"):
                 name = f"rapl{zone.name.partition(':')[2]}_energy_j"
                 self.rapl_ranges[name] = _joules(zone / "max_energy_range_uj")
                 self._rapl[name] = zone / "energy_uj"
@@ -147,4 +149,4 @@ def _joules(path: Path) -> float:
 
 
 def _number(path: Path) -> int:
-    return int(path.read_text())
+    return int(path.read_bytes())

@@ -140,9 +140,9 @@ def energies(telemetry: Telemetry, window: tuple[float, float]) -> list[dict[str
     integrated = [integrate(times, columns.get(f"gpu{index}_power_w", nothing), window) for index in gpus]
     packages = [counter_increase(times, columns.get(name, nothing), window, wrap) for name, wrap in rapl.items()]
     sources = {
-        f"NVML energy counter of {len(gpus)} GPUs": counted,
-        f"NVML power of {len(gpus)} GPUs, integrated": integrated,
-        f"RAPL counters of {len(rapl)} processor packages": packages,
+        f"NVML energy counter, GPUs: {len(gpus)}": counted,
+        f"NVML power, integrated, GPUs: {len(gpus)}": integrated,
+        f"RAPL energy counter, processor packages: {len(rapl)}": packages,
     }
     known = {source: [part for part in parts if part is not None] for source, parts in sources.items()}
     return [

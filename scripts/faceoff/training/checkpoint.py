@@ -28,7 +28,7 @@ class Checkpoint:
 def write_tensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
     """Write arrays as one safetensors file, atomically."""
     with atomic_path(path) as temporary:
-        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, temporary, metadata)
+        save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, temporary, metadata)
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

@@ -25,6 +25,7 @@ from faceoff.training.mllog import TrainingLog, keys
 # Steps between two signs of life, two looks at the time budget, two checks of the loss. Fixed, because a trainer
 # seeds its generators at the first step of an interval.
 STEPS_PER_INTERVAL = 100
+HEARTBEAT_S = 1.0  # at least, between two touches of the file
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ def run_training(
     clock.start_window()
     segment = Segment(progress.step)
     reached = late = False
+    beat = -math.inf
     while not (reached or late or progress.step >= last_step):
         start, losses = progress.step, []
         end = min(next_evaluation(start, per_epoch, spec["evaluate_every"]), last_step)
@@ -152,8 +154,9 @@ def run_training(
                 losses += interval.losses
                 progress.step += len(interval.losses)
                 clock.add("wait", interval.wait_s)
-                if leads:
+                if leads and time.monotonic() - beat >= HEARTBEAT_S:
                     (directory / "heartbeat").touch()
+                    beat = time.monotonic()
                 late = trainer.agree(clock.score(spec["round"])) >= budget["seconds"]
         log.end(keys.BLOCK_STOP, first_epoch_num=start / per_epoch + 1)
 

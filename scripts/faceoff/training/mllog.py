@@ -29,7 +29,7 @@ class TrainingLog:
         if not self._handlers:
             logger.addHandler(logging.NullHandler())
         # The package makes the caller's path relative with a regular expression.
-        self._log = MLLogger(logger=logger, default_stack_offset=1, root_dir=re.escape(str(_ROOT)))
+        self._log = MLLogger(logger=logger, default_stack_offset=2, root_dir=re.escape(str(_ROOT)))
 
     def start(self, key: str, **metadata: Any) -> None:
         """Log the start of an interval."""

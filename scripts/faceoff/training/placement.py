@@ -4,10 +4,10 @@ import hashlib
 import os
 import platform
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from faceoff.errors import ConfigError
+from faceoff.measurement.topology import cpu_model
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,6 @@ def derive_seed(seed: int, *path: int | str) -> int:
 
 def cpu_name() -> str:
     """Return this process's processor and core, for example "AMD EPYC 7763 64-Core Processor core 3"."""
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text(encoding="utf-8").splitlines() if information.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    name = models[0] if models else platform.processor() or platform.machine()
-    if not hasattr(os, "sched_getaffinity"):
-        return name
+    name = cpu_model() or platform.processor() or platform.machine()
     cores = sorted(os.sched_getaffinity(0))
     return f"{name} core {cores[0]}" if len(cores) == 1 else f"{name} cores {cores[0]}-{cores[-1]}"

@@ -1,11 +1,9 @@
-"""A study that has been run once, and the jobs that an edit of it makes stale."""
+"""A study of the real rules, scripts and presets that takes seconds, and the jobs that an edit makes stale."""
 
 import re
-import shutil
 from pathlib import Path
 
-import pytest
-from conftest import copy_checkout, run
+from checkouts import copy_checkout, run
 
 # The real rules, scripts and tiny presets, with one seed and one layout, and targets that the first epochs reach.
 QUICK = {
@@ -34,7 +32,7 @@ def quick_checkout(target: Path) -> Path:
 
 def stale_jobs(root: Path, *arguments: str) -> set[str]:
     """Return what a dry run would do: for each job its rule and the part of its first output that names it."""
-    result = run("snakemake", "--dry-run", "--cores", "2", *arguments, "results/figures", cwd=root)
+    result = run("snakemake", "--dry-run", "--cores", "2", "results/figures", *arguments, cwd=root)
     jobs = set()
     for block in re.split(r"\n(?=(?:local)?rule )", result.stdout + result.stderr):
         head = re.match(r"(?:local)?rule ([^:\n]+):", block)
@@ -43,17 +41,3 @@ def stale_jobs(root: Path, *arguments: str) -> set[str]:
             name = re.sub(r"^results/[a-z]+/|/(record|manifest)\.json$|\.[a-z]+$", "", output[1])
             jobs.add(f"{head[1]} {re.sub(r'/record$|/manifest$', '', name)}")
     return jobs
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a checkout in which the quick studies have been run. Copy it before you change it."""
-    root = quick_checkout(tmp_path_factory.mktemp("finished") / "faceoff")
-    run("snakemake", "--cores", "2", "results/figures", cwd=root)
-    return root
-
-
-@pytest.fixture
-def study(finished: Path, tmp_path: Path) -> Path:
-    """Return a copy of the finished checkout, with its times and Snakemake's memory."""
-    return Path(shutil.copytree(finished, tmp_path / "faceoff", symlinks=True))
