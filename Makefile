@@ -8,7 +8,7 @@ figures: .venv/.installed  ## run every study of config/config.yaml and draw its
 	snakemake --cores all results/figures
 
 test: lint  ## everything that CI checks
-	pytest
+	pytest -n 2 --dist loadfile
 
 lint: .venv/.installed
 	ruff check . && ruff format --check . && mypy && snakefmt --check Snakefile workflow && snakemake --lint

@@ -106,7 +106,9 @@ def table(rows: list[tuple[str, dict]]) -> str:
     for label, record in rows:
         measured, telemetry = record["measured"], record["telemetry"]
         cell = record["cell"]
-        memory = max((value for key, value in telemetry["maxima"].items() if key.endswith("memory_used_bytes")), default=0)
+        memory = max(
+            (value for key, value in telemetry["maxima"].items() if key.endswith("memory_used_bytes")), default=0
+        )
         numbers = (
             [measured[key]["value"] for key in ("epochs", "quality", "throughput", "elapsed", "init", "train", "wait")]
             if measured

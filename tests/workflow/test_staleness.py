@@ -4,7 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from checkouts import run
 from quick_study import edit, stale_jobs
+
+from faceoff.measurement.identity import identity_sha256
+from faceoff.records.record import read_record, write_record
 
 LAPTOP_TABLES = {
     f"tabulate_records laptop/{name}"
@@ -94,3 +98,21 @@ def test_only_narrows_a_run(study: Path):
     jobs = stale_jobs(study, "--config", "only=ncf")
     assert NCF in jobs
     assert RESNET not in jobs
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("report", LAPTOP_DRAWN), ("remeasure", {NCF} | LAPTOP_DRAWN)], ids=["report", "remeasure"]
+)
+def test_drift_reruns_cells_only_where_it_is_asked_for(study: Path, policy: str, expected: set[str]):
+    path = study / "results/train/ncf-tiny/laptop/1x1/seed1/record.json"
+    record = read_record(path)
+    record["provenance"]["identity"]["packages"]["torch"] = "1.0"
+    record["provenance"]["identity_sha256"] = identity_sha256(record["provenance"]["identity"])
+    write_record(path, record)
+    edit(study, "config/config.yaml", "on_drift: report", f"on_drift: {policy}")
+    assert stale_jobs(study) == expected
+    run("snakemake", "--cores", "2", "results/figures", cwd=study)
+    drift = (study / "results/tables/laptop/drift.md").read_text()
+    assert ("torch: 1.0 -> 2.14.1" in drift) is (policy == "report")
+    assert stale_jobs(study) == set()
+    assert len(list(path.parent.glob(".history/*.json"))) == (2 if policy == "remeasure" else 1)

@@ -40,7 +40,7 @@ def collect(
             row, identity = _measured_row(study, cell)
         rows.append(row)
         found.append(identity)
-    _mark_drift(rows, found, dict(identities))
+    _mark_drift(rows, found, identities)
     return table_of(rows)
 
 
@@ -93,12 +93,16 @@ def _entry(cell: Mapping[str, Any], collections: Mapping[str, Sequence[Entry]]) 
 def _mark_drift(
     rows: Sequence[dict[str, Any]],
     found: Sequence[Mapping[str, Any] | None],
-    expected: dict[str, Mapping[str, Any]],
+    present: Mapping[str, Mapping[str, Any]],
 ) -> None:
+    earliest: dict[str, Mapping[str, Any]] = {}
     dated = [(row, identity) for row, identity in zip(rows, found, strict=True) if identity is not None]
     for row, identity in sorted(dated, key=lambda pair: pair[0]["ended"] or ""):
-        reference = expected.setdefault(row["system"], identity)
-        row["drift_reason"] = "; ".join(describe_drift(dict(reference), dict(identity)))
+        first = earliest.setdefault(row["system"], identity)
+        now = present.get(row["system"])
+        # From the older to the newer: from the record to the system as it is now, or from the first record to this one.
+        old, new = (identity, now) if now is not None else (first, identity)
+        row["drift_reason"] = "; ".join(describe_drift(dict(old), dict(new)))
         row["drift"] = bool(row["drift_reason"])
 
 
