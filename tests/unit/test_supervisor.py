@@ -79,6 +79,7 @@ def job(cell: Path, what: str, attempt: int = 1, accelerators: int = 1, **spec) 
         inputs={"manifest.json": cell / "manifest.json"},
         log="cell.log",
         rerun="snakemake ...",
+        check=lambda: None,
         attempt=attempt,
     )
 

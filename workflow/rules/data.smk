@@ -10,8 +10,10 @@ rule prepare_dataset:
     params:
         asked=lambda w: jobs.dataset_asked(w.dataset),
         code=lambda w: jobs.dataset_code(w.dataset),
+        failures=lambda w: jobs.dataset_failures(w.dataset),
     shell:
-        "python scripts/prepare_dataset.py --card config/data/{wildcards.dataset:q}.yaml --output {output:q} > {log:q} 2>&1"
+        "python scripts/prepare_dataset.py --card config/data/{wildcards.dataset:q}.yaml --output {output:q} --record-failure"
+        " > {log:q} 2>&1"
 
 
 rule describe_system:

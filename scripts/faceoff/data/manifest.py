@@ -22,6 +22,7 @@ from faceoff.files import atomic_path, sha256_file, write_json
 
 SCHEMA = "faceoff-dataset/1"
 STAGES = ("raw", "preprocessed")
+FAILURES = "failures.log"
 INDEX_NAME = "files.tsv.gz"
 INLINE_FILES = 2048  # more would take the manifest past 1 MB, up to which Snakemake compares content
 
@@ -114,10 +115,22 @@ def write_manifest(
     write_json(path, document)
 
 
+def write_failure(path: Path, dataset: str, reason: str) -> None:
+    """Write a manifest that says why there is no data set, so that its cells fail with that reason and others go on.
+
+    Each failure is also a line of failures.log beside it, by which the workflow knows to try again.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / FAILURES).open("a", encoding="utf-8") as stream:
+        stream.write(" ".join(reason.split()) + "\n")
+    write_json(path, {"schema": SCHEMA, "dataset": dataset, "failed": reason})
+
+
 def load_manifest(path: Path) -> Manifest:
     """Read a manifest; the files it names are verified later, as `Manifest.path` returns them.
 
-    Raises DataError when the manifest is missing, no JSON, of another schema, or names a file outside its root.
+    Raises DataError when the manifest is missing, no JSON, of another schema, names a file outside its root, or says
+    that the data set could not be prepared.
     """
     remedy = "prepare the data set again"
     try:
@@ -127,6 +140,8 @@ def load_manifest(path: Path) -> Manifest:
     found = document.get("schema") if isinstance(document, dict) else type(document).__name__
     if found != SCHEMA:
         raise DataError(f"{path}: schema: expected {SCHEMA}, found {found!r}; {remedy}")
+    if "failed" in document:
+        raise DataError(f"data set {document.get('dataset')} could not be prepared: {document['failed']}")
     try:
         if "index" in document:
             index = document["index"]

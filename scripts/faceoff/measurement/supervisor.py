@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,6 +55,7 @@ class Measurement:
     inputs: dict[str, Path]
     log: str
     rerun: str
+    check: Callable[[], object]  # raises FaceoffError where there is nothing to measure with
     attempt: int = 1
     drift_token: str = ""
 
@@ -128,6 +129,7 @@ def _measure_now(job: Measurement) -> str:
 
 
 def _run(job: Measurement, segment: Path) -> tuple[Devices, Outcome]:
+    job.check()
     layout = job.spec["layout"]
     expected = job.spec.get("expected_devices", [])
     devices = choose_devices(job.spec["accelerator"], layout["nodes"], layout["accelerators"], expected)

@@ -58,6 +58,12 @@ class Jobs:
         """The fingerprint of a data set's preparation."""
         return _fingerprint("prepare_dataset", f"faceoff.data.{dataset.replace('-', '_')}")
 
+    @staticmethod
+    def dataset_failures(dataset: str) -> int:
+        """How often a data set could not be prepared; each failure makes it stale."""
+        path = Path(f"results/data/{dataset}/failures.log")
+        return len(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else 0
+
     def manifest(self, workload: str) -> str:
         """The manifest of a workload's data set."""
         return f"results/data/{dataset_of(self.project, workload)}/manifest.json"

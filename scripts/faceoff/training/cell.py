@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from faceoff.data.manifest import load_manifest
 from faceoff.errors import ConfigError
 from faceoff.files import canonical_json
 from faceoff.measurement.supervisor import Measurement, measure
@@ -56,6 +57,7 @@ def measure_training(
         inputs={"manifest.json": manifest},
         log=log,
         rerun=f"snakemake --cores all --forcerun {cell.record} -- {cell.record}",
+        check=lambda: load_manifest(manifest),
         attempt=attempt,
         drift_token=drift_token,
     )
