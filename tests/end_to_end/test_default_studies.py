@@ -12,7 +12,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from faceoff.records.record import read_record
-from faceoff.study.project import load_project
+from faceoff.study.loading import load_project
 
 WORKLOADS, LAYOUTS, SEEDS = ("ncf-tiny", "resnet50-tiny"), ("1x1", "1x2"), (1, 2, 3)
 CELLS = [f"{workload}/laptop/{layout}/seed{seed}" for workload in WORKLOADS for layout in LAYOUTS for seed in SEEDS]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from faceoff.errors import ConfigError
 from faceoff.study.cells import TrainingCell
 from faceoff.study.drawings import FIGURES
-from faceoff.study.project import load_project
+from faceoff.study.loading import load_project
 from faceoff.study.selection import Workload, selected, training_cells
 from faceoff.study.specs import presentation, training_spec
 
@@ -116,6 +116,12 @@ WRONG = {
         "collection: mlperf-inference-v1.1",
         "collection: mlperf",
         ["collection: mlperf-inference-v1.1"],
+    ),
+    "name that leaves results": (
+        "config/systems.yaml",
+        "  r7525-a30:",
+        "  ../../r7525-a30:",
+        ["systems", "a name of small letters", "../../r7525-a30"],
     ),
     "unknown study": ("config/config.yaml", "laptop", "labtop", ["studies[0]", "labtop", "[laptop, r7525"]),
     "unknown setting": (

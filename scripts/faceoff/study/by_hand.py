@@ -8,7 +8,7 @@ from faceoff.errors import ConfigError
 from faceoff.files import canonical_json
 from faceoff.study.cells import TrainingCell
 from faceoff.study.fingerprint import fingerprint
-from faceoff.study.project import load_project
+from faceoff.study.loading import load_project
 from faceoff.study.specs import dataset_of, framework_modules, training_spec
 
 

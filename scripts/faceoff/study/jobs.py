@@ -1,5 +1,6 @@
 """What the rules ask for: inputs, params and targets as functions of wildcards, each as narrow as its job."""
 
+import re
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from faceoff.measurement.identity import identity, identity_sha256
 from faceoff.study.cells import TrainingCell
 from faceoff.study.drawings import FIGURES, TABLES
 from faceoff.study.fingerprint import fingerprint
-from faceoff.study.project import Project, Study, frozen_gaps, load_project, names_pattern
+from faceoff.study.loading import frozen_gaps, load_project
+from faceoff.study.project import Project, Study
 from faceoff.study.specs import collection_plan, dataset_of, framework_modules, presentation, training_spec
 
 
@@ -29,15 +31,15 @@ class Jobs:
         project = self.project
         workloads = {cell.workload: "" for study in project.studies.values() for cell in study.cells()}
         return {
-            "collection": names_pattern([path.stem for path in (project.root / "config/published").glob("*.csv")]),
-            "dataset": names_pattern(project.datasets),
-            "figure": names_pattern(FIGURES),
+            "collection": _names_pattern([path.stem for path in (project.root / "config/published").glob("*.csv")]),
+            "dataset": _names_pattern(project.datasets),
+            "figure": _names_pattern(FIGURES),
             "layout": "[1-9][0-9]*x[1-9][0-9]*",
             "seed": "[0-9]+",
-            "study": names_pattern(project.studies),
-            "system": names_pattern(project.systems),
-            "table": names_pattern(TABLES),
-            "workload": names_pattern(workloads),
+            "study": _names_pattern(project.studies),
+            "system": _names_pattern(project.systems),
+            "table": _names_pattern(TABLES),
+            "workload": _names_pattern(workloads),
         }
 
     def targets(self) -> list[str]:
@@ -172,3 +174,8 @@ def _cell(wildcards: Any) -> TrainingCell:
     if cell is None:
         raise ConfigError(f"{wildcards}: no training cell")
     return cell
+
+
+def _names_pattern(names: "dict[str, Any] | list[str]") -> str:
+    """Return a regular expression that matches exactly these names, for wildcard constraints."""
+    return "|".join(re.escape(name) for name in sorted(names)) or "(?!)"

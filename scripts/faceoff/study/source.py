@@ -34,8 +34,7 @@ class Source:
 
     def corrected(self, where: Location, replacement: str) -> str:
         """Return the source line of the key at `where` with its value replaced: the line to write."""
-        line = self._line(where)
-        text = self.text[line - 1].strip() if line else ""
+        text = self.text_of(where)
         value = scalar_text(value_at(self.content, where))
         if value and value in text:
             return text[::-1].replace(value[::-1], replacement[::-1], 1)[::-1]
@@ -52,10 +51,13 @@ class Source:
     def unknown_key(self, where: Location, known: Iterable[str]) -> ConfigError:
         """Return the error for a key that is not one of `known`."""
         names, key = sorted(known), str(where[-1])
-        line = self._line(where)
-        text = self.text[line - 1].strip() if line else f"{key}:"
-        write = text.replace(key, near(key, names), 1) if names else None
+        write = self.text_of(where).replace(key, near(key, names), 1) if names else None
         return self.error(where, f"one of the keys {', '.join(names)}", f"the unknown key {key}", write)
+
+    def text_of(self, where: Location) -> str:
+        """Return the source line of the key at `where`, or the key alone where the file does not hold it."""
+        line = self._line(where)
+        return self.text[line - 1].strip() if line else f"{where[-1] if where else ''}:"
 
     def _line(self, where: Location) -> int | None:
         while where not in self.lines and where:
@@ -158,6 +160,12 @@ def _explain(source: Source, fault: ValidationError) -> ConfigError:
         known = sorted(schema.get("properties", {}))
         extra = sorted(set(instance) - set(known), key=str)[0]
         return source.unknown_key((*where, extra), known)
+    if "propertyNames" in fault.absolute_schema_path:
+        options = [str(option) for option in schema.get("enum", ())]
+        if options:
+            return source.unknown_key((*where, instance), options)
+        line = source.text_of((*where, instance)).replace(str(instance), _example(schema), 1)
+        return source.error((*where, instance), schema.get("description", "another name"), found, line)
     if fault.validator == "required":
         missing = next(key for key in schema["required"] if key not in instance)
         example = _example(schema.get("properties", {}).get(missing, {}))
