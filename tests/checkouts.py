@@ -22,16 +22,21 @@ def copy_checkout(target: Path) -> Path:
     return target
 
 
+def environment_here() -> dict[str, str]:
+    """Return the environment of a program: this interpreter's programs first, jobs on this machine."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "FACEOFF_EXECUTOR": "local"}
+
+
 def run(
     *command: str, cwd: Path, check: bool = True, timeout: float = 600, **environment: str
 ) -> subprocess.CompletedProcess:
     """Run a program of this environment; the failure message of `check` holds what it printed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     result = subprocess.run(
         command,
         check=False,
         cwd=cwd,
-        env={**os.environ, "PATH": path, **environment},
+        env={**environment_here(), **environment},
         capture_output=True,
         text=True,
         timeout=timeout,

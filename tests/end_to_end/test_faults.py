@@ -3,13 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from checkouts import copy_checkout, run
+from checkouts import copy_checkout, environment_here, run
 from quick_study import edit, stale_jobs
 
 from faceoff.measurement.attempts import read_marker
@@ -90,11 +89,10 @@ def test_failures_are_recorded_and_only_they_are_tried_again(tmp_path: Path):
 
 
 def start_snakemake(root: Path) -> subprocess.Popen:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.Popen(
         ["snakemake", "--cores", "2", "results/figures"],
         cwd=root,
-        env={**os.environ, "PATH": path},
+        env=environment_here(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
