@@ -157,7 +157,7 @@ def test_a_published_result_that_is_missing_or_invalid_has_no_number():
     cells[0]["published_system"] = "R7525_T4x3_TRT"
     missing, invalid = collect("study", cells, {COLLECTION.stem: entries}, {}).to_pylist()
     assert (missing["outcome"], missing["result"]) == ("not run", None)
-    assert missing["reason"] == "no result of R7525_T4x3_TRT resnet50 Offline in mlperf-inference-v1.1"
+    assert missing["reason"] == "no result of R7525_T4x3_TRT resnet50 Offline v1.1 in mlperf-inference-v1.1"
     assert (invalid["outcome"], invalid["reason"], invalid["result"]) == ("invalid", "published as INVALID", None)
 
 

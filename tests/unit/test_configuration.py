@@ -47,6 +47,7 @@ def test_seeds_are_outermost_so_that_systems_interleave():
 
 
 STUDY = "config/studies/laptop.yaml"
+NCF = "config/benchmarks/ncf.yaml"
 WRONG = {
     "unknown key": (
         STUDY,
@@ -123,6 +124,16 @@ WRONG = {
         "  ../../r7525-a30:",
         ["systems", "a name of small letters", "../../r7525-a30"],
     ),
+    "no number": (STUDY, "seeds: [1, 2, 3]", "seeds: [1, .nan]", ["training.seeds[1]", "a finite number"]),
+    "control character": (STUDY, "layouts: [1x1, 1x2]", 'layouts: ["1x1\\n"]', ["training.layouts[0]", "printable"]),
+    "key that is no text": (NCF, "factors: 64", "factors: 64\n  1: 2", ["hyperparameters.1", "a key that is text"]),
+    "hyperparameter left empty": (NCF, "factors: 16", "factors:", ["factors", "None"]),
+    "round without results": (
+        "config/studies/r7525-a100-a30.yaml",
+        "protocol: v1.1",
+        "protocol: round one",
+        ["inference.protocol", "the round whose rules hold"],
+    ),
     "unknown study": ("config/config.yaml", "laptop", "labtop", ["studies[0]", "labtop", "[laptop, r7525"]),
     "unknown setting": (
         "config/config.yaml",
@@ -142,7 +153,7 @@ def test_wrong_configuration_is_explained(name: str, checkout: Path):
     message = str(caught.value)
     for text in (file, *expected):
         assert text in message, message
-    if name not in ("missing key", "key twice", "broken YAML"):
+    if name not in ("missing key", "key twice", "broken YAML", "key that is no text", "hyperparameter left empty"):
         assert f"{file}, line {line}:" in message, message
 
 

@@ -83,9 +83,9 @@ def _entry(cell: Mapping[str, Any], collections: Mapping[str, Sequence[Entry]]) 
     if cell["collection"] not in collections:
         given = ", ".join(collections) or "none"
         raise RecordError(f"{cell['cell']}: expected the published collection {cell['collection']}, given: {given}")
-    wanted = (cell["published_system"], cell["mlperf_name"], cell["scenario"])
+    wanted = (cell["published_system"], cell["mlperf_name"], cell["scenario"], cell["protocol"])
     for entry in collections[cell["collection"]]:
-        if (entry["system"], entry["mlperf_name"], entry["scenario"]) == wanted:
+        if (entry["system"], entry["mlperf_name"], entry["scenario"], entry["round"]) == wanted:
             return entry
     return None
 

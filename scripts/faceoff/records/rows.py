@@ -215,7 +215,7 @@ def training_row(study: str, cell: Mapping[str, Any], record: Mapping[str, Any])
 def published_row(study: str, cell: Mapping[str, Any], entry: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the row of a published result; `entry` is a row of its collection, None when the collection lacks it."""
     if entry is None:
-        what = f"{cell['published_system']} {cell['mlperf_name']} {cell['scenario']}"
+        what = f"{cell['published_system']} {cell['mlperf_name']} {cell['scenario']} {cell['protocol']}"
         return bare_row(study, cell, "not run", f"no result of {what} in {cell['collection']}")
     valid = entry["validity"] == "VALID"
     same_run = entry["same_run_as"]

@@ -113,7 +113,7 @@ def _check_card(project: Project, source: Source) -> None:
 
 
 def _same_kind(value: Any, reference: Any) -> bool:
-    if value is None or reference is None:
+    if reference is None:
         return True
     if isinstance(value, bool) or isinstance(reference, bool):
         return isinstance(value, bool) and isinstance(reference, bool)

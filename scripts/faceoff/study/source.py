@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +86,9 @@ def read_yaml(path: Path, root: Path) -> Source:
         raise ConfigError(f"{name}{line}: is not valid YAML: {getattr(error, 'problem', error)}") from error
     finally:
         loader.dispose()
-    return Source(name, content, text.splitlines(), lines)
+    source = Source(name, content, text.splitlines(), lines)
+    _check_values(source, content, ())
+    return source
 
 
 def check_schema(source: Source, schema: dict[str, Any]) -> None:
@@ -137,6 +140,22 @@ def _collect_lines(node: yaml.Node, where: Location, lines: dict[Location, int],
                 raise ConfigError(f"{name}, line {second}: {dotted(inner)} is given twice (first on line {first})")
             lines[inner] = key.start_mark.line + 1
             _collect_lines(child, inner, lines, name)
+
+
+def _check_values(source: Source, value: Any, where: Location) -> None:
+    """Refuse what YAML has and Faceoff cannot use: infinite numbers, control characters, keys that are no text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise source.error(where, "a finite number", str(value))
+    if isinstance(value, str) and not value.isprintable():
+        raise source.error(where, "text of printable characters on one line", repr(value))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise source.error((*where, str(key)), "a key that is text", repr(key), f'"{key}": ...')
+            _check_values(source, inner, (*where, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check_values(source, inner, (*where, index))
 
 
 _TYPES = {
