@@ -1,8 +1,7 @@
 """Trains one cell to its quality target.
 
-By hand:          python scripts/train_model.py --cell ncf-tiny/laptop/1x1/seed1
-By the workflow:  the same with --spec, --manifest and --fingerprint given.
-As a rank:        where RANK is set (the supervisor, torchrun), the process is one rank of the run.
+By hand:    eval "$(python scripts/describe_cell.py ncf-tiny/laptop/1x1/seed1)"
+As a rank:  where RANK is set (the supervisor, torchrun), the process is one rank of the run.
 """
 
 import argparse
@@ -19,10 +18,11 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cell", required=True, help="workload/system/layout/seedN")
-    parser.add_argument("--spec", type=json.loads, help="what is asked, as JSON (default: from config/)")
-    parser.add_argument("--manifest", type=Path, help="the data set's manifest (default: results/data/...)")
-    parser.add_argument("--fingerprint", help="the hash of the code (default: computed)")
+    parser.add_argument("--spec", type=json.loads, required=True, help="what is asked, as JSON")
+    parser.add_argument("--manifest", type=Path, required=True, help="the data set's manifest")
+    parser.add_argument("--fingerprint", required=True, help="the hash of the code")
     parser.add_argument("--attempt", type=int, default=1, help="1, or 2 after a job that died")
+    parser.add_argument("--failures", type=int, default=0, help="how often the cell had failed before, for the record")
     parser.add_argument("--drift-token", default="", help="set where a changed system is measured again")
     parser.add_argument("--log", default="", help="the log's path, for the record")
     parser.add_argument("--segment", type=Path, help="a rank's directory for checkpoint and result")
@@ -37,7 +37,7 @@ def main() -> int:
         from faceoff.training.rank import run_rank
 
         segment = arguments.segment or Path(f"results/train/{arguments.cell}/.segments/by-hand")
-        return run_rank(arguments.spec, arguments.manifest, arguments.fingerprint or "", segment)
+        return run_rank(arguments.spec, arguments.manifest, arguments.fingerprint, segment)
     from faceoff.training.cell import measure_training
 
     measure_training(
@@ -46,6 +46,7 @@ def main() -> int:
         manifest=arguments.manifest,
         fingerprint=arguments.fingerprint,
         attempt=arguments.attempt,
+        failures_before=arguments.failures,
         drift_token=arguments.drift_token,
         log=arguments.log,
     )

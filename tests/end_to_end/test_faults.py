@@ -142,7 +142,7 @@ def test_a_killed_job_is_recorded_by_its_retry(long_study: Path):
     ranks = children(supervisor)
     os.kill(supervisor, signal.SIGKILL)
     assert process.wait(120) == 0
-    assert record(long_study, "+long")["reason"].startswith("killed by SIGKILL on ")
+    assert record(long_study, "+long")["reason"].startswith("killed (SIGKILL) on ")
     assert record(long_study, "+long")["provenance"]["attempt"] == 2
     assert record(long_study, "")["outcome"] == "ok"
     assert not [

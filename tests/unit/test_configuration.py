@@ -1,5 +1,6 @@
 """Configuration: what is right loads, what is wrong gives one message with file, line, key and the corrected line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faceoff.errors import ConfigError
+from faceoff.records.prices import price_ratio
 from faceoff.study.cells import TrainingCell
-from faceoff.study.drawings import FIGURES
+from faceoff.study.drawings import FIGURES, TABLES
 from faceoff.study.loading import load_project
 from faceoff.study.selection import Workload, selected, training_cells
 from faceoff.study.specs import presentation, training_spec
@@ -134,6 +136,22 @@ WRONG = {
         "protocol: round one",
         ["inference.protocol", "the round whose rules hold"],
     ),
+    "seed with a point": (STUDY, "seeds: [1, 2, 3]", "seeds: [1.0]", ["training.seeds[0]", "a whole number", "1.0"]),
+    "key that is a list": (STUDY, "systems: [laptop]", "? [a, b]\n: 1\nsystems: [laptop]", ["a key that is text"]),
+    "anchor in itself": ("config/systems.yaml", "stacks:\n", "stacks: &a {x: *a}\nstack:\n", ["holds itself"]),
+    "number as text": (NCF, "learning_rate: 0.004", "learning_rate: 4e-3", ["4e-3", "learning_rate: 0.004"]),
+    "price of two kinds": (
+        "config/systems.yaml",
+        "      ratio: 1.423\n",
+        "      ratio: 1.423\n      amount: 3\n",
+        ["systems.r7525-a100.price", "either ratio (with relative_to) or amount"],
+    ),
+    "figure without prices": (
+        "config/systems.yaml",
+        "relative_to: r7525-a30",
+        "relative_to: laptop",
+        ["figures[1]", "prices of the systems"],
+    ),
     "unknown study": ("config/config.yaml", "laptop", "labtop", ["studies[0]", "labtop", "[laptop, r7525"]),
     "unknown setting": (
         "config/config.yaml",
@@ -153,7 +171,17 @@ def test_wrong_configuration_is_explained(name: str, checkout: Path):
     message = str(caught.value)
     for text in (file, *expected):
         assert text in message, message
-    if name not in ("missing key", "key twice", "broken YAML", "key that is no text", "hyperparameter left empty"):
+    if name not in (
+        "missing key",
+        "key twice",
+        "broken YAML",
+        "key that is no text",
+        "hyperparameter left empty",
+        "key that is a list",
+        "anchor in itself",
+        "price of two kinds",
+        "figure without prices",
+    ):
         assert f"{file}, line {line}:" in message, message
 
 
@@ -189,11 +217,45 @@ def test_a_frozen_study_runs_nothing_and_needs_its_records(checkout: Path):
 
 def test_overlay_holds_private_prices(tmp_path: Path):
     root = copy_checkout(tmp_path / "private")
-    (root / "config/systems.local.yaml").write_text("systems: {r7525-a30: {price: {amount: 20000, currency: USD}}}\n")
-    assert load(root).systems["r7525-a30"]["price"]["amount"] == 20000
-    (root / "config/systems.local.yaml").write_text("systems: {r7525-a30: {price: {amount: cheap}}}\n")
-    with pytest.raises(ConfigError, match="a number"):
-        load(root)
+    overlay = root / "config/systems.local.yaml"
+    prices = [
+        f"r7525-{gpu}: {{price: {{amount: {amount}, currency: USD}}}}" for gpu, amount in (("a30", 2), ("a100", 3))
+    ]
+    overlay.write_text(f"systems: {{{', '.join(prices)}}}\n")
+    systems = load(root).systems
+    assert systems["r7525-a100"]["price"] == {"amount": 3, "currency": "USD"}, "no list price beside one's own"
+    assert price_ratio(systems, "r7525-a100", "r7525-a30") == 1.5
+    assert price_ratio(systems, "r7525-a30", "r7525-a100") == pytest.approx(1 / 1.5)
+    for wrong, expected in (
+        ("{r7525-a30: {price: {amount: cheap}}}", "systems.local.yaml, line 2: systems.r7525-a30.price.amount"),
+        ("{r7525-a30: {price: {ratoi: 2}}}", "unknown key ratoi"),
+        ("{r7525-a10: {price: {amount: 2}}}", "unknown key r7525-a10"),
+    ):
+        overlay.write_text(f"# private\nsystems: {wrong}\n")
+        with pytest.raises(ConfigError, match=re.escape(expected)):
+            load(root)
+
+
+def test_a_figure_divides_by_the_baseline_that_the_study_names(checkout: Path):
+    edit(
+        checkout,
+        "config/systems.yaml",
+        "  laptop:",
+        "  server: {title: Server, accelerator: auto, stack: default}\n  laptop:",
+    )
+    edit(checkout, STUDY, "systems: [laptop]", "systems: [laptop, server]\nbaseline: laptop")
+    project = load(checkout)
+    shown = {name: presentation(project, project.studies["laptop"], drawing) for name, drawing in TABLES.items()}
+    assert shown["speedups"]["baseline"] == "laptop"
+    assert "baseline" not in shown["bad_cells"]
+
+
+def test_a_study_draws_all_that_fits_unless_it_says_what(checkout: Path):
+    figures = "figures: [throughput_by_model, performance_per_dollar]\n"
+    edit(checkout, "config/studies/r7525-a100-a30.yaml", figures, "")
+    assert load(checkout).studies["r7525-a100-a30"].figures == ("throughput_by_model", "performance_per_dollar")
+    edit(checkout, "config/systems.yaml", "relative_to: r7525-a30", "relative_to: laptop")
+    assert load(checkout).studies["r7525-a100-a30"].figures == ("throughput_by_model",)
 
 
 def test_spec_holds_what_a_cell_depends_on_and_no_more():

@@ -75,7 +75,7 @@ def test_pickle_is_never_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', '{"schema": "faceoff-dataset/0"}', "\0"])
 def test_text_that_is_no_manifest(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(DataError, match=r"manifest\.json: .*prepare the data set again"):
+    with pytest.raises(DataError, match=r"manifest\.json: .*prepare it again"):
         load_manifest(tmp_path / "manifest.json")
 
 

@@ -143,7 +143,7 @@ def test_the_second_attempt_measures_nothing(cell: Path):
     Marker.of_this_process(asked).write(cell / "cell")
     assert measure(job(cell, "well", attempt=2)) == "failed"
     record = read_record(cell / "cell" / "record.json")
-    assert record["reason"].startswith("killed by SIGKILL on ")
+    assert record["reason"].startswith("killed (SIGKILL) on ")
     assert record["measured"] == {}
     assert not list((cell / "cell").glob(".segments/*/started-0"))
     assert len(failures(cell)) == 1
@@ -217,7 +217,7 @@ def test_a_success_after_failures_stays_fresh_whatever_the_limit(tmp_path: Path)
     for _ in range(2):
         append_failure(tmp_path, "asked", "reason")
     recorded = attempts_param(tmp_path, "asked", 3)
-    write_record(tmp_path / "record.json", {"outcome": "ok"})
+    write_record(tmp_path / "record.json", {"outcome": "ok", "provenance": {"failures_before": recorded}})
     assert {attempts_param(tmp_path, "asked", limit) for limit in (1, 2, 3, 9)} == {recorded}
 
 
@@ -241,3 +241,39 @@ def test_an_edited_record_is_noticed(tmp_path: Path):
     (tmp_path / "record.json").write_text(json.dumps(record))
     with pytest.raises(Exception, match="was edited after it was written"):
         read_record(tmp_path / "record.json")
+
+
+def test_a_repaired_cell_stays_fresh_after_its_attempts_were_used_up(tmp_path: Path):
+    for _ in range(3):
+        append_failure(tmp_path, "asked", "reason")
+    write_record(tmp_path / "record.json", {"outcome": "failed"})
+    started_with = attempts_param(tmp_path, "asked", 3)
+    write_record(tmp_path / "record.json", {"outcome": "ok", "provenance": {"failures_before": started_with}})
+    assert attempts_param(tmp_path, "asked", 3) == started_with
+
+
+def test_a_record_that_cannot_be_written_says_so_in_the_retry(cell: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(supervisor, "to_parquet", full)
+        with pytest.raises(SystemExit, match="No space left on device"):
+            measure(job(cell, "well"))
+    assert measure(job(cell, "well", attempt=2)) == "failed"
+    assert "No space left on device" in read_record(cell / "cell" / "record.json")["reason"]
+
+
+def test_the_lock_of_the_machine_does_not_move_with_tmpdir():
+    code = "from faceoff.measurement.lock import MACHINE_LOCK; print(MACHINE_LOCK)"
+    places = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "TMPDIR": place},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for place in ("/tmp", "/var/tmp")
+    }
+    assert len(places) == 1

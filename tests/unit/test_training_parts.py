@@ -123,7 +123,7 @@ def test_checkpoints_that_do_not_fit(tmp_path: Path) -> None:
     content = path.read_bytes()
     for damaged in (content[:-1], content[:20], b"", b"\xff" * 100):
         path.write_bytes(damaged)
-        with pytest.raises(FaceoffError, match=r"no readable checkpoint: .*; delete it and run again"):
+        with pytest.raises(FaceoffError, match=r"no readable checkpoint: .*; the next attempt begins anew"):
             read_checkpoint(path, "b" * 64)
 
 

@@ -24,5 +24,5 @@ rule train_model:
         spec=lambda w: jobs.training_spec(w),
     shell:
         "python scripts/train_model.py --cell {wildcards.workload:q}/{wildcards.system:q}/{wildcards.layout:q}/seed{wildcards.seed:q}"
-        " --spec {params.spec:q} --manifest {input.manifest:q} --fingerprint {params.code:q} --attempt {resources.attempt:q}"
+        " --spec {params.spec:q} --manifest {input.manifest:q} --fingerprint {params.code:q} --attempt {resources.attempt:q} --failures {params.attempts:q}"
         " --drift-token={params.drift_token:q} --log {log:q} > {log:q} 2>&1"

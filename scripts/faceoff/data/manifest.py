@@ -55,7 +55,7 @@ class Manifest:
             raise DataError(f"{self.dataset}: no file {name!r}; it has {_some(list(self.files))}")
         path = self.root / name
         if name not in self._verified:
-            verify_file(path, self.files[name], f"{self.dataset}: prepare the data set again")
+            verify_file(path, self.files[name], remedy(self.dataset))
             self._verified.add(name)
         return path
 
@@ -66,6 +66,12 @@ class Manifest:
             return np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: no readable array: {error}") from error
+
+
+def remedy(dataset: str) -> str:
+    """Return the command that prepares a data set again."""
+    manifest = f"results/data/{dataset}/manifest.json"
+    return f"prepare it again: snakemake --cores all --forcerun {manifest} -- {manifest}"
 
 
 def verify_file(path: Path, expected: FileEntry, remedy: str) -> None:
@@ -132,28 +138,28 @@ def load_manifest(path: Path) -> Manifest:
     Raises DataError when the manifest is missing, no JSON, of another schema, names a file outside its root, or says
     that the data set could not be prepared.
     """
-    remedy = "prepare the data set again"
+    again = remedy(path.parent.name)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise DataError(f"{path}: no readable manifest: {error}; {remedy}") from error
+        raise DataError(f"{path}: no readable manifest: {error}; {again}") from error
     found = document.get("schema") if isinstance(document, dict) else type(document).__name__
     if found != SCHEMA:
-        raise DataError(f"{path}: schema: expected {SCHEMA}, found {found!r}; {remedy}")
+        raise DataError(f"{path}: schema: expected {SCHEMA}, found {found!r}; {again}")
     if "failed" in document:
         raise DataError(f"data set {document.get('dataset')} could not be prepared: {document['failed']}")
     try:
         if "index" in document:
             index = document["index"]
             index_path = path.parent / _inside(index["name"])
-            verify_file(index_path, FileEntry(int(index["bytes"]), str(index["sha256"]), "preprocessed"), remedy)
+            verify_file(index_path, FileEntry(int(index["bytes"]), str(index["sha256"]), "preprocessed"), again)
             files = _read_index(index_path)
         else:
             files = {_inside(name): _entry(**entry) for name, entry in document["files"].items()}
         root = path.parent / _inside(document["root"])
         return Manifest(str(document["dataset"]), root, files, dict(document["facts"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path}: not a whole manifest: {type(error).__name__}: {error}; {remedy}") from error
+        raise DataError(f"{path}: not a whole manifest: {type(error).__name__}: {error}; {again}") from error
 
 
 def _entry(bytes: int | str, sha256: str, stage: str) -> FileEntry:  # noqa: A002 - the key in the file

@@ -45,13 +45,16 @@ def append_failure(directory: Path, asked: str, reason: str) -> None:
 def attempts_param(directory: Path, asked: str, max_attempts: int) -> int:
     """Return a number for the rule's params that differs from the last run's just while the cell may be tried again.
 
-    A run that fails adds a line, so the next invocation sees a larger number, until `max_attempts` runs have failed.
+    A run that fails adds a line, so the next invocation sees a larger number, until `max_attempts` runs have failed. A
+    run that ended well keeps the number it was started with, which its record holds.
     """
     failures = count_failures(directory, asked)
-    if failures < max_attempts:
-        return failures
-    outcome = _record_value(directory / "record.json", "outcome")
-    return failures if outcome in ("ok", "dnf", "invalid") else max_attempts - 1
+    if failures == 0:
+        return 0
+    record = _record(directory / "record.json")
+    if record.get("outcome") in ("ok", "dnf", "invalid"):
+        return int(record.get("provenance", {}).get("failures_before", failures))
+    return min(failures, max_attempts - 1)
 
 
 def drift_token(directory: Path, present_identity: str | None) -> str:
@@ -63,8 +66,7 @@ def drift_token(directory: Path, present_identity: str | None) -> str:
     token = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
     if present_identity is None or not (directory / "record.json").is_file():
         return token
-    provenance = _record_value(directory / "record.json", "provenance") or {}
-    recorded = provenance.get("identity_sha256")
+    recorded = _record(directory / "record.json").get("provenance", {}).get("identity_sha256")
     return token if recorded in (None, present_identity) else present_identity
 
 
@@ -85,6 +87,7 @@ class Marker:
     boot: str
     slurm_job: str | None = None
     signal: str | None = None
+    error: str | None = None
 
     @staticmethod
     def of_this_process(asked: str) -> "Marker":
@@ -98,11 +101,13 @@ class Marker:
     def verdict(self) -> str:
         """Return in words how the job that left this marker ended."""
         where = f" on {self.host}" + (f", Slurm job {self.slurm_job}" if self.slurm_job else "")
+        if self.error:
+            return f"the record could not be written{where}: {self.error}"
         if self.signal:
             return f"killed by {self.signal}{where}"
         if self.host == os.uname().nodename and self.boot != boot_id():
             return f"the machine went down{where}"
-        return f"killed by SIGKILL{where}: the job left no record"
+        return f"killed (SIGKILL){where}: the job left no record"
 
 
 def read_marker(directory: Path) -> Marker | None:
@@ -124,8 +129,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _record_value(path: Path, key: str) -> Any:
+def _record(path: Path) -> dict[str, Any]:
     try:
-        return read_record(path).get(key)
+        return read_record(path)
     except RecordError:
-        return None
+        return {}

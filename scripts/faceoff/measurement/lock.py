@@ -3,12 +3,12 @@
 import fcntl
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MACHINE_LOCK = Path(tempfile.gettempdir()) / "faceoff-measurement.lock"
+# Not under TMPDIR: every user and job of the machine must find the same file.
+MACHINE_LOCK = Path("/tmp/faceoff-measurement.lock")  # noqa: S108 - opened without following links
 
 
 @contextmanager

@@ -32,6 +32,8 @@ from faceoff.telemetry.sampler import Sampler
 from faceoff.telemetry.summary import summarise, to_parquet
 
 POLL_S = 0.05
+# A run that diverged would only diverge again, and a damaged checkpoint stays damaged.
+USELESS_CHECKPOINT = ("loss is", "no readable checkpoint")
 SHORTEST_WATCHDOG_S = 600.0
 TELEMETRY_INTERVAL_S = 0.5
 
@@ -57,6 +59,7 @@ class Measurement:
     rerun: str
     check: Callable[[], object]  # raises FaceoffError where there is nothing to measure with
     attempt: int = 1
+    failures_before: int = 0
     drift_token: str = ""
 
     @property
@@ -90,6 +93,14 @@ def measure(job: Measurement) -> str:
     A cell that an earlier invocation's job finished in the meantime is taken as it is.
     """
     job.directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with _stop_signals():
+            return _measure_alone(job)
+    except Interrupted as stop:
+        raise SystemExit(f"{job.record}: stopped by {stop}; nothing was recorded, a rerun goes on from here") from stop
+
+
+def _measure_alone(job: Measurement) -> str:
     with exclusive(job.directory / ".lock", "an earlier invocation's job of this cell"):
         finished = _finished_meanwhile(job)
         if finished:
@@ -114,16 +125,18 @@ def _measure_now(job: Measurement) -> str:
     marker = Marker.of_this_process(job.asked)
     marker.write(job.directory)
     try:
-        with _stop_signals():
-            devices, outcome = _run(job, segment)
+        devices, outcome = _run(job, segment)
     except Interrupted as stop:
         replace(marker, signal=str(stop)).write(job.directory)
-        raise SystemExit(f"{job.record}: stopped by {stop}; nothing was recorded, a rerun goes on from here") from stop
+        raise
     except FaceoffError as error:
         devices, outcome = None, Outcome("failed", str(error), {})
-    left = _leave(job, outcome, found, marker.started, segment, devices)
-    if left != "failed" or "loss is" in outcome.reason:
-        # A result needs no checkpoint any more, and a diverged one would only diverge again.
+    try:
+        left = _leave(job, outcome, found, marker.started, segment, devices)
+    except OSError as error:
+        replace(marker, error=str(error)).write(job.directory)
+        raise SystemExit(f"{job.record}: the record could not be written: {error}") from error
+    if left != "failed" or any(text in outcome.reason for text in USELESS_CHECKPOINT):
         shutil.rmtree(segment)
     return left
 
@@ -226,6 +239,7 @@ def _leave(
             "started": started,
             "ended": now(),
             "attempt": job.attempt,
+            "failures_before": job.failures_before,
             "drift_token": job.drift_token,
             "command": shlex.join(job.command),
             "log": job.log,
@@ -255,7 +269,11 @@ def _stop_signals() -> Iterator[None]:
     def stop(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(signal.Signals(number).name)
 
-    before = {sign: signal.signal(sign, stop) for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    # A signal that was ignored when this process was started (nohup, a script's &) stays ignored.
+    signs = [
+        sign for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if signal.getsignal(sign) is not signal.SIG_IGN
+    ]
+    before = {sign: signal.signal(sign, stop) for sign in signs}
     try:
         yield
     finally:

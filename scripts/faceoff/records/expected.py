@@ -9,7 +9,8 @@ from faceoff.study.selection import Workload, training_cells
 def expected_cells(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the cells of a plan: measured training cells, then published results of inference.
 
-    The plan holds products, not lists of cells: {"study": ..., "training": {"workloads", "layouts", "seeds"} or None,
+    The plan holds products, not lists of cells: {"study": ..., "training": {"workloads", "layouts", "seeds",
+    "questions": {workload: what its cells are asked now}} or None,
     "inference": {"benchmarks": {benchmark: {"names": {accuracy: MLPerf's name}, "scenarios"}}, "protocol", "systems":
     {system: {"name", "collection", "accelerators"}}} or None}.
     """
@@ -29,6 +30,7 @@ def _training(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "variant": workload.variant,
             **cell.as_dict(),
             "record": cell.record,
+            "question": plan["questions"][cell.workload],
             "rerun": f"snakemake --cores all --forcerun {cell.record} -- {cell.record}",
         }
 

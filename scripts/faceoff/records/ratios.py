@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pandas import DataFrame
 
-from faceoff.errors import ConfigError
+from faceoff.records.prices import price_ratio as price_ratio
 from faceoff.records.statistics import compare, marks, refusal
 
 CASE = ["workload", "accuracy", "scenario"]
@@ -45,19 +45,3 @@ def inference_ratios(rows: DataFrame, baseline: str) -> list[SystemRatio]:
                     ratio = compare(list(good["result"]), list(base["result"])).ratio
             found.append(SystemRatio(workload, accuracy, scenario, system, ratio, refused, told, same_run))
     return found
-
-
-def price_ratio(systems: dict[str, dict], system: str, baseline: str) -> float:
-    """Return the price of a whole system divided by the baseline's.
-
-    A price is {"ratio": r, "relative_to": baseline} or {"amount": a, "currency": c}. Raises ConfigError otherwise.
-    """
-    price, base = systems[system].get("price") or {}, systems[baseline].get("price") or {}
-    if price.get("relative_to") == baseline and price.get("ratio"):
-        return float(price["ratio"])
-    if price.get("amount") and base.get("amount") and price.get("currency") == base.get("currency"):
-        return float(price["amount"]) / float(base["amount"])
-    raise ConfigError(
-        f"systems.{system}.price: expected {{ratio: 1.2, relative_to: {baseline}}} or, for both systems, "
-        f"{{amount: 10000, currency: USD}}; found {price or 'no price'} beside {base or 'no price'} of {baseline}"
-    )

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from faceoff.files import canonical_json
+from faceoff.records.question import question_hash, question_note, question_of
 
 CURVE = pa.list_(
     pa.struct(
@@ -56,6 +57,8 @@ SCHEMA = pa.schema(
         "protocol": _TEXT,
         "round": _TEXT,
         "precision": _TEXT,
+        "question": _TEXT,  # hash of what was asked, apart from system, layout and seed
+        "question_note": _TEXT,  # how that differs from what the configuration asks now
         "outcome": _TEXT,
         "reason": _TEXT,
         "time_to_target_s": _REAL,
@@ -175,7 +178,10 @@ def training_row(study: str, cell: Mapping[str, Any], record: Mapping[str, Any])
     measured, telemetry = record.get("measured") or {}, record.get("telemetry") or {}
     identity = provenance.get("identity") or {}
     row = bare_row(study, cell, record["outcome"], record.get("reason") or "")
+    question = question_of(spec)
     row |= {
+        "question": question_hash(question),
+        "question_note": question_note(question, cell["question"]) if cell.get("question") else None,
         "framework": spec["framework"],
         "round": spec["round"],
         "precision": spec["precision"],

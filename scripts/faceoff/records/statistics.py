@@ -159,6 +159,8 @@ def refusal(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     for key in (*_MUST_EQUAL, metric):
         if a[key] != b[key]:
             return f"{key}: {a[key]} and {b[key]}"
+    if a["kind"] == "training" and a.get("question") != b.get("question"):
+        return "records of different questions"
     return ""
 
 

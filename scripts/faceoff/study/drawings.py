@@ -12,6 +12,7 @@ class Drawing:
 
     draws: str  # "training", "inference" or "any"
     system_keys: tuple[str, ...] = ("title", "color")
+    baseline: bool = False  # whether it divides systems by one of them
     study_keys: tuple[str, ...] = ("title",)
     workload_keys: tuple[str, ...] = ("title", "preset", "dataset", "network", "metric", "target", "round")
 
@@ -24,9 +25,11 @@ FIGURES = {
     "throughput": Drawing("training"),
     "scaling": Drawing("training"),
     "quality_curve": Drawing("training"),
-    "throughput_by_model": Drawing("inference"),
-    "performance_per_dollar": Drawing("inference", system_keys=("title", "color", "price")),
+    "throughput_by_model": Drawing("inference", baseline=True),
+    "performance_per_dollar": Drawing("inference", baseline=True, system_keys=("title", "color", "price")),
 }
+
+NEED_PRICES = ("performance_per_dollar", "per_dollar")
 
 TABLES = {
     "systems": Drawing("any", study_keys=(), system_keys=_SPECIFICATIONS, workload_keys=()),
@@ -39,12 +42,20 @@ TABLES = {
     "versions": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=()),
     "results": Drawing(
         "any",
+        baseline=True,
         study_keys=(),
         system_keys=("title",),
         workload_keys=("title", "preset", "dataset", "network", "metric", "mlperf_runs"),
     ),
     "speedups": Drawing(
-        "training", study_keys=(), system_keys=("title",), workload_keys=("title", "preset", "dataset", "network")
+        "training",
+        baseline=True,
+        study_keys=(),
+        system_keys=("title",),
+        workload_keys=("title", "preset", "dataset", "network"),
+    ),
+    "per_dollar": Drawing(
+        "inference", baseline=True, study_keys=(), system_keys=("title", "price"), workload_keys=("title",)
     ),
     "bad_cells": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=("title",)),
     "drift": Drawing("any", study_keys=(), system_keys=("title",), workload_keys=()),

@@ -122,7 +122,7 @@ class Jobs:
 
     def collection_plan(self, study: str) -> str:
         """What collect_records expects."""
-        return canonical_json(collection_plan(self._study(study)))
+        return canonical_json(collection_plan(self.project, self._study(study)))
 
     @staticmethod
     def table_code(table: str) -> str:
@@ -143,12 +143,16 @@ class Jobs:
         return canonical_json(presentation(self.project, self._study(study), FIGURES[figure]))
 
     def bad_cells(self) -> str:
-        """The list of cells without a result, printed last: reason, log and the command that reruns each."""
+        """The list of cells that are not ok, printed last: reason, log and the command that reruns each."""
         lines = []
         for study in self.project.studies:
             path = Path(f"results/tables/{study}/bad_cells.md")
-            if path.is_file():
-                lines.append(f"\nStudy {study}, cells without a result: {path}\n{path.read_text(encoding='utf-8')}")
+            records = [Path(cell.record) for cell in self.project.studies[study].cells()]
+            newest = max((record.stat().st_mtime for record in records if record.is_file()), default=0.0)
+            if path.is_file() and path.stat().st_mtime < newest:
+                lines.append(f"\nStudy {study}: records are newer than its tables, which were not made again")
+            elif path.is_file():
+                lines.append(f"\nStudy {study}, cells that are not ok: {path}\n{path.read_text(encoding='utf-8')}")
         return "".join(lines)
 
     def _study(self, name: str) -> Study:

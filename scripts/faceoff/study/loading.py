@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from faceoff.errors import ConfigError
-from faceoff.study.drawings import FIGURES, TABLES, Drawing
+from faceoff.records.prices import price_ratio
+from faceoff.study.drawings import FIGURES, NEED_PRICES, TABLES, Drawing
 from faceoff.study.project import PRESET_DEFAULTS, Project, Study
 from faceoff.study.selection import parse_layout, selected
 from faceoff.study.source import Location, Source, check_schema, read_yaml, value_at
@@ -24,12 +25,12 @@ def load_project(root: Path, settings: dict[str, Any]) -> Project:
     what was expected, what was found, and the corrected line.
     """
     config = root / "config"
-    main = read_yaml(config / "config.yaml", root)
-    check_schema(_merged_settings(main, settings), _schema(root, "config"))
+    main = _merged_settings(read_yaml(config / "config.yaml", root), settings)
+    check_schema(main, _schema(root, "config"))
     systems = read_yaml(config / "systems.yaml", root)
     overlay = config / "systems.local.yaml"
     if overlay.exists():
-        systems = _overlaid(systems, read_yaml(overlay, root))
+        systems = _overlaid(systems, read_yaml(overlay, root), _schema(root, "systems"))
     check_schema(systems, _schema(root, "systems"))
     project = Project(root, settings, systems)
     for kind, folder, target in (("benchmark", "benchmarks", project.cards), ("dataset", "data", project.datasets)):
@@ -48,10 +49,13 @@ def load_project(root: Path, settings: dict[str, Any]) -> Project:
 
 
 def _merged_settings(main: Source, settings: dict[str, Any]) -> Source:
-    from_file = isinstance(main.content, dict) and all(
-        main.content.get(key) == value for key, value in settings.items()
-    )
-    return Source(main.name if from_file else f"{main.name} (with --config)", settings, main.text, main.lines)
+    """Return the settings; what the command line gave has no line in the file."""
+    given = main.content if isinstance(main.content, dict) else {}
+    lines = {
+        where: line for where, line in main.lines.items() if where and given[where[0]] == settings.get(str(where[0]))
+    }
+    from_file = all(given.get(key) == value for key, value in settings.items())
+    return Source(main.name if from_file else f"{main.name} (with --config)", settings, main.text, lines)
 
 
 def _schema(root: Path, kind: str) -> dict[str, Any]:
@@ -59,13 +63,30 @@ def _schema(root: Path, kind: str) -> dict[str, Any]:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def _overlaid(base: Source, overlay: Source) -> Source:
-    def merge(left: Any, right: Any) -> Any:
-        if isinstance(left, dict) and isinstance(right, dict):
-            return {**left, **{key: merge(left.get(key), value) for key, value in right.items()}}
+def _overlaid(base: Source, overlay: Source, schema: dict[str, Any]) -> Source:
+    """Return the systems with an overlay laid over them, key by key; a price replaces the whole price.
+
+    Raises ConfigError in the overlay's own lines.
+    """
+    check_schema(overlay, _without_required(schema))
+    for section, entries in overlay.content.items():
+        known = base.content.get(section, {})
+        for name, entry in entries.items():
+            if name not in known and "title" not in entry:
+                raise overlay.unknown_key((section, name), known)
+
+    def merge(left: Any, right: Any, key: str = "") -> Any:
+        if isinstance(left, dict) and isinstance(right, dict) and key != "price":
+            return {**left, **{inner: merge(left.get(inner), value, inner) for inner, value in right.items()}}
         return right
 
     return Source(f"{base.name} (with {overlay.name})", merge(base.content, overlay.content), base.text, base.lines)
+
+
+def _without_required(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_required(value) for key, value in schema.items() if key != "required"}
+    return schema
 
 
 def _check_systems(project: Project) -> None:
@@ -87,8 +108,21 @@ def _check_systems(project: Project) -> None:
             )
         if "stack" in system:
             _require(source, (*where, "stack"), "a stack", source.content["stacks"])
-        if "relative_to" in system.get("price", {}):
-            _require(source, (*where, "price", "relative_to"), "a system", project.systems)
+        if "price" in system:
+            _check_price(project, (*where, "price"), system["price"])
+
+
+def _check_price(project: Project, where: Location, price: dict[str, Any]) -> None:
+    source = project.systems_source
+    kinds = [kind for kind in ("ratio", "amount") if kind in price]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or "neither"
+        raise source.error(where, "either ratio (with relative_to) or amount (with currency)", found)
+    missing = {"ratio": "relative_to", "amount": "currency"}[kinds[0]]
+    if missing not in price:
+        raise source.error(where, f"the key {missing} beside {kinds[0]}", "no such key", f"{missing}: ...")
+    if "relative_to" in price:
+        _require(source, (*where, "relative_to"), "a system", project.systems)
 
 
 def _check_card(project: Project, source: Source) -> None:
@@ -108,8 +142,16 @@ def _check_card(project: Project, source: Source) -> None:
                 if key not in vocabulary:
                     raise source.unknown_key(inner, vocabulary)
                 if not _same_kind(value, vocabulary[key]):
-                    kind = type(vocabulary[key]).__name__
-                    raise source.error(inner, f"a {kind}, as in the card's {key}: {vocabulary[key]}", repr(value))
+                    expected = f"a {type(vocabulary[key]).__name__}, as in the card's {key}: {vocabulary[key]}"
+                    raise source.error(inner, expected, repr(value), _as_number(source, inner, value))
+
+
+def _as_number(source: Source, where: Location, value: Any) -> str | None:
+    """Return the line to write where YAML read a number such as 4e-3 as text."""
+    try:
+        return source.corrected(where, repr(float(value))) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _same_kind(value: Any, reference: Any) -> bool:
@@ -142,8 +184,8 @@ def _load_study(project: Project, name: str, main: Source) -> Study:
     study = Study(
         name,
         source,
-        figures=_drawings(source, "figures", FIGURES),
-        tables=_drawings(source, "tables", TABLES),
+        figures=_drawings(project, source, "figures", FIGURES),
+        tables=_drawings(project, source, "tables", TABLES),
         frozen=content.get("frozen", False),
         partial=content.get("partial", False),
         training=_training_plan(project, source) if "training" in content else None,
@@ -154,19 +196,32 @@ def _load_study(project: Project, name: str, main: Source) -> Study:
     return study
 
 
-def _drawings(source: Source, key: str, known: dict[str, Drawing]) -> tuple[str, ...]:
+def _drawings(project: Project, source: Source, key: str, known: dict[str, Drawing]) -> tuple[str, ...]:
+    """Return the tables or figures of a study: those it names, or else all that fit it."""
     content = source.content
     fitting = [name for name, drawing in known.items() if drawing.draws == "any" or drawing.draws in content]
+    unpriced = _missing_price(project, content)
     for index, name in enumerate(content.get(key, [])):
         if name not in known:
             raise source.unknown((key, index), f"one of the {key}", known, name)
         if name not in fitting:
-            raise source.error(
-                (key, index),
-                f"one of {', '.join(fitting)}: {name} draws {known[name].draws}, which this study lacks",
-                name,
-            )
-    return tuple(content.get(key, fitting))
+            lack = f"{name} draws {known[name].draws}, which this study lacks"
+            raise source.error((key, index), f"one of {', '.join(fitting)}: {lack}", name)
+        if name in NEED_PRICES and unpriced:
+            raise source.error((key, index), f"prices of the systems, in {project.systems_source.name}", unpriced)
+    return tuple(content.get(key, [name for name in fitting if not unpriced or name not in NEED_PRICES]))
+
+
+def _missing_price(project: Project, content: dict[str, Any]) -> str:
+    """Return why the systems of a study cannot be compared by price, or nothing."""
+    baseline = content.get("baseline", content["systems"][-1])
+    try:
+        for name in content["systems"]:
+            if name != baseline:
+                price_ratio(project.systems, name, baseline)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _training_plan(project: Project, source: Source) -> dict[str, Any]:
@@ -232,7 +287,9 @@ def _check_only(project: Project, main: Source) -> None:
     for pattern in project.patterns:
         if not any(selected(cell, [pattern]) for cell in cells):
             example = cells[0].name if cells else "no study has cells"
-            raise main.error(("only",), f"a pattern that matches a cell, such as {example}", pattern)
+            raise main.error(
+                ("only",), f"a pattern that matches a cell, such as {example}", pattern, f'--config only="{example}"'
+            )
 
 
 def _require(source: Source, where: Location, what: str, known: "dict[str, Any] | list[str]") -> None:

@@ -151,6 +151,8 @@ class Project:
             files.update(dict.fromkeys(self.figure_files(study) + self.table_files(study)))
             files.update(dict.fromkeys(f"results/records/{study.name}.{suffix}" for suffix in ("parquet", "csv")))
             for cell in self.live_cells(study):
+                dataset = self.preset(self.workload(cell.workload))["dataset"]
+                files[f"results/data/{dataset}/manifest.json"] = None
                 names = ("record.json", "mllog.txt", "telemetry.parquet", "model.safetensors")
                 files.update(dict.fromkeys(f"{cell.directory}/{name}" for name in names))
         return list(files)

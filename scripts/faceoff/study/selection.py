@@ -43,7 +43,7 @@ def parse_layout(layout: str) -> tuple[int, int]:
 def training_cells(plan: dict[str, Any]) -> Iterator[TrainingCell]:
     """Yield the training cells of a plan {"workloads": [...], "layouts": {system: [...]}, "seeds": [...]}.
 
-    Seeds are outermost and systems innermost, so that systems and seeds interleave in time.
+    Seeds are outermost and systems innermost.
     """
     for seed in plan["seeds"]:
         for workload in plan["workloads"]:
@@ -64,6 +64,8 @@ def selected(cell: TrainingCell, patterns: Iterable[str]) -> bool:
         parts = pattern.strip("/").split("/")
         if parts[0] == Workload.parse(cell.workload).benchmark:
             parts[0] = cell.workload
-        return all(fnmatch.fnmatchcase(name, part) for name, part in zip(names, parts, strict=False))
+        return len(parts) <= len(names) and all(
+            fnmatch.fnmatchcase(name, part) for name, part in zip(names, parts, strict=False)
+        )
 
     return not patterns or any(matches(pattern) for pattern in patterns)

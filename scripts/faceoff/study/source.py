@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from faceoff.errors import ConfigError
@@ -73,19 +73,19 @@ def read_yaml(path: Path, root: Path) -> Source:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {error}") from error
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         lines: dict[Location, int] = {}
         if node is not None:
             _collect_lines(node, (), lines, name)
         content = loader.construct_document(node) if node is not None else {}
+    except RecursionError as error:
+        raise ConfigError(f"{name}: an anchor that holds itself") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{name}{line}: is not valid YAML: {getattr(error, 'problem', error)}") from error
-    finally:
-        loader.dispose()
     source = Source(name, content, text.splitlines(), lines)
     _check_values(source, content, ())
     return source
@@ -93,7 +93,7 @@ def read_yaml(path: Path, root: Path) -> Source:
 
 def check_schema(source: Source, schema: dict[str, Any]) -> None:
     """Check a file against a JSON schema (draft 2020-12). Raises ConfigError for the first fault."""
-    faults = list(Draft202012Validator(schema).iter_errors(source.content))
+    faults = list(_Validator(schema).iter_errors(source.content))
     if faults:
         # A misspelt key is also a missing one: say the former.
         errors = [(fault.validator != "additionalProperties", _explain(source, fault)) for fault in faults]
@@ -134,12 +134,25 @@ def _collect_lines(node: yaml.Node, where: Location, lines: dict[Location, int],
             _collect_lines(child, (*where, index), lines, name)
     elif isinstance(node, yaml.MappingNode):
         for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(
+                    f"{name}, line {key.start_mark.line + 1}: {dotted(where)}: expected a key that is text"
+                )
             inner = (*where, key.value)
             if inner in lines:
                 first, second = lines[inner], key.start_mark.line + 1
                 raise ConfigError(f"{name}, line {second}: {dotted(inner)} is given twice (first on line {first})")
             lines[inner] = key.start_mark.line + 1
             _collect_lines(child, inner, lines, name)
+
+
+# JSON has one kind of number; here 1.0 is no whole number, since it is spelt otherwise in paths.
+_Validator = validators.extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 
 
 def _check_values(source: Source, value: Any, where: Location) -> None:

@@ -6,6 +6,7 @@ The rules put these into `params`, as canonical JSON, so that an edit reruns exa
 from typing import Any
 
 from faceoff.errors import ConfigError
+from faceoff.records.question import question_of
 from faceoff.study.cells import TrainingCell
 from faceoff.study.drawings import Drawing
 from faceoff.study.project import Project, Study
@@ -16,7 +17,8 @@ def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
     """Return what a training cell is asked to do. Raises ConfigError for a cell that the configuration lacks."""
     workload = project.workload(cell.workload)
     if cell.system not in project.systems or "stack" not in project.systems[cell.system]:
-        raise ConfigError(f"{cell.system}: no such measured system in {project.systems_source.name}")
+        known = ", ".join(name for name, system in project.systems.items() if "stack" in system)
+        raise ConfigError(f"{cell.system}: no such measured system in {project.systems_source.name}; there are {known}")
     preset, system = project.preset(workload), project.systems[cell.system]
     nodes, accelerators = parse_layout(cell.layout)
     accelerator = system["accelerator"]
@@ -60,16 +62,21 @@ def dataset_of(project: Project, workload_name: str) -> str:
     return project.preset(project.workload(workload_name))["dataset"]
 
 
-def collection_plan(study: Study) -> dict[str, Any]:
+def collection_plan(project: Project, study: Study) -> dict[str, Any]:
     """Return what collect_records expects of a study: its training cells as a product, its published systems."""
-    return {"study": study.name, "training": study.training, "inference": study.inference}
+    plan: dict[str, Any] = {"study": study.name, "training": study.training, "inference": study.inference}
+    if study.training:
+        first = {cell.workload: cell for cell in reversed(study.cells())}
+        questions = {name: question_of(training_spec(project, cell)) for name, cell in first.items()}
+        plan["training"] = {**study.training, "questions": questions}
+    return plan
 
 
 def presentation(project: Project, study: Study, drawing: Drawing) -> dict[str, Any]:
     """Return the configuration that a table or figure shows beside the records."""
     content: dict[str, Any] = {"study": study.name}
     content |= {key: study.source.content[key] for key in drawing.study_keys}
-    if drawing.draws != "training" and len(study.systems) > 1:
+    if drawing.baseline and len(study.systems) > 1:
         content["baseline"] = study.baseline
     content["order"] = {"systems": study.systems, "workloads": study.workloads}
     content["systems"] = {name: _shown_system(project, name, drawing) for name in study.systems}

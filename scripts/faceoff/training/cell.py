@@ -20,6 +20,7 @@ def measure_training(
     manifest: Path,
     fingerprint: str,
     attempt: int = 1,
+    failures_before: int = 0,
     drift_token: str = "",
     log: str = "",
 ) -> str:
@@ -59,6 +60,7 @@ def measure_training(
         rerun=f"snakemake --cores all --forcerun {cell.record} -- {cell.record}",
         check=lambda: load_manifest(manifest),
         attempt=attempt,
+        failures_before=failures_before,
         drift_token=drift_token,
     )
     return measure(job)

@@ -52,13 +52,14 @@ def read_checkpoint(path: Path, fingerprint: str) -> Checkpoint | None:
         return None
     try:
         with safe_open(path, framework="numpy") as file:
-            header = {name: json.loads(text) for name, text in file.metadata().items()}
+            header = {name: json.loads(text) for name, text in (file.metadata() or {}).items()}
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
-        raise FaceoffError(f"{path}: no readable checkpoint: {error}; delete it and run again") from error
-    if header["fingerprint"] != fingerprint:
+        checkpoint = Checkpoint(state=state, **header)
+    except (SafetensorError, OSError, json.JSONDecodeError, TypeError) as error:
+        raise FaceoffError(f"{path}: no readable checkpoint: {error}; the next attempt begins anew") from error
+    if checkpoint.fingerprint != fingerprint:
         raise FaceoffError(
-            f"{path}: written by other code (fingerprint {header['fingerprint'][:12]}, now {fingerprint[:12]}); "
+            f"{path}: written by other code (fingerprint {checkpoint.fingerprint[:12]}, now {fingerprint[:12]}); "
             "delete it and run again"
         )
-    return Checkpoint(state=state, **header)
+    return checkpoint
