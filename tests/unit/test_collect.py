@@ -18,8 +18,10 @@ from example_study import (
 from faceoff.errors import RecordError
 from faceoff.records.collect import collect, read_collections, read_identities, write_records
 from faceoff.records.published import read_collection
+from faceoff.records.question import question_hash, question_of
 from faceoff.records.record import write_record
 from faceoff.records.rows import SCORES, layout_of, table_of, without_scores
+from faceoff.records.statistics import refusal
 
 
 def collected(cells: list[dict[str, Any]], identities: dict[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -197,3 +199,17 @@ def test_layouts_are_read_or_refused():
 def test_a_table_of_no_rows_has_the_columns():
     assert table_of([]).num_rows == 0
     assert "time_to_target_s" in table_of([]).column_names
+
+
+def test_a_record_of_another_question_says_how_it_differs(tmp_path: Path):
+    cell = training_cell(tmp_path, "ncf-tiny", "1x2", 1)
+    record = training_record(cell)
+    write_record(Path(cell["record"]), record)
+    asked = question_of(record["spec"])
+    (same,) = collected([cell | {"question": asked}])
+    (other,) = collected([cell | {"question": {**asked, "target": asked["target"] - 0.1}}])
+    assert same["question_note"] is None
+    assert other["question_note"] == f"target: recorded {asked['target']}, now {asked['target'] - 0.1}"
+    assert same["question"] == other["question"] == question_hash(asked)
+    assert refusal(same, other) == ""
+    assert refusal(same, other | {"question": "another"}) == "records of different questions"

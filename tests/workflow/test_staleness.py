@@ -53,7 +53,11 @@ EDITS: dict[str, tuple[Callable[[Path], None], set[str]]] = {
     "a docstring": (change(MODULE, '"""', '"""Edited. '), set()),
     "a price": (
         change("config/systems.yaml", "ratio: 1.423", "ratio: 1.5"),
-        {"plot_figure r7525-a100-a30/performance_per_dollar", "tabulate_records r7525-a100-a30/systems"},
+        {
+            "plot_figure r7525-a100-a30/performance_per_dollar",
+            "tabulate_records r7525-a100-a30/systems",
+            "tabulate_records r7525-a100-a30/per_dollar",
+        },
     ),
     "a function in one benchmark's module": (
         append(MODULE, "\n\ndef unused() -> None:\n    return None\n"),
