@@ -37,6 +37,7 @@ def main() -> int:
         from faceoff.training.rank import run_rank
 
         segment = arguments.segment or Path(f"results/train/{arguments.cell}/.segments/by-hand")
+        segment.mkdir(parents=True, exist_ok=True)
         return run_rank(arguments.spec, arguments.manifest, arguments.fingerprint, segment)
     from faceoff.training.cell import measure_training
 
