@@ -25,10 +25,8 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
         return style.message(TITLE, rows, presentation, "No training cell in this study.")
     if rows["layout"].nunique() == 1:
         return style.message(TITLE, rows, presentation, f"one layout, {rows['layout'].iloc[0]}: nothing to scale")
-    notes = [
-        "Efficiency = throughput / (n x mean throughput of layout 1x1). One dot a run; the line joins the means, which "
-        "are geometric."
-    ]
+    notes = ["Efficiency = throughput / (n x mean throughput of layout 1x1). One dot a run; the line joins the means."]
+    notes[0] += " Means are geometric."
     figure = style.create(TITLE, rows, presentation, notes)
     colors = style.colors(presentation)
     names = present(rows, "workload", presentation["workloads"])

@@ -18,7 +18,7 @@ _CASE = 0.84  # of the distance between two groups of bars
 
 
 def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
-    """Draw samples/s as bars, a panel a workload, and above them ratios to the baseline: above its own bar where several."""
+    """Draw samples/s as bars, a panel a workload, above them ratios to the baseline: of several, each above its bar."""
     rows = in_order(rows[rows["kind"] == "inference"].fillna({"accuracy": "", "scenario": ""}), presentation)
     if rows.empty:
         return style.message(TITLE, rows, presentation, "No inference cell in this study.")

@@ -139,8 +139,9 @@ def _mlperf(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:
         scenarios = " and ".join(own["scenario"].dropna().unique())
         # Published anywhere else, a result may be anyone's: what MLCommons verified is in its own repositories.
         verified = re.fullmatch(r"\S+ from github\.com/mlcommons/\S+ at \S+", retrieved)
+        standing = "MLPerf™" if verified else "Unverified MLPerf™"
         lines.append(
-            f"{'' if verified else 'Unverified '}MLPerf™ {kind} {round_} {division.capitalize()}: {models}; {scenarios}. Submitted by {submitter}. "
+            f"{standing} {kind} {round_} {division.capitalize()}: {models}; {scenarios}. Submitted by {submitter}. "
             f"Retrieved {retrieved}. {'Results verified' if verified else 'Not verified'} by MLCommons Association."
         )
     measured = rows[(rows["source"] == "measured") & (rows["preset"] == "reference") & (rows["outcome"] != "not run")]
