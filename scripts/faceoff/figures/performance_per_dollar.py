@@ -94,4 +94,4 @@ def _draw_system(axes: Axes, ratios: Mapping[str, SystemRatio], labels: Sequence
     # Room right of the longest bar for its text, which is as wide in points whatever the panel's width.
     columns = axes.get_subplotspec().get_gridspec().ncols
     longest = max([1.0, *(ratio.ratio / price for ratio in ratios.values() if ratio.ratio)])
-    axes.set_xlim(0, longest * (1 + (0.25, 0.45, 0.75)[columns - 1]))
+    axes.set_xlim(0, longest * (1 + (0.25, 0.55, 1.15)[columns - 1]))

@@ -24,7 +24,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito (2008): told apart by colour-blind readers."""
 BAD = "#B40F20"
 QUIET = "#595959"
-OVER_GRID = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+OVER_GRID = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 """The box of a text that would else stand on grid lines."""
 SMALL, NORMAL, LARGE, HUGE = 10, 12, 14, 22  # points
 
@@ -162,7 +162,7 @@ def targets(rows: DataFrame, workload: Mapping[str, Any]) -> list[float]:
 def head_panel(axes: Axes, text: str) -> None:
     """Write the head of a panel, in as many lines as its width asks for."""
     columns = axes.get_subplotspec().get_gridspec().ncols
-    axes.set_title("\n".join(_wrap(text, 0.88 * _WIDTH / columns, LARGE, "bold")), loc="left", weight="bold")
+    axes.set_title("\n".join(_wrap(text, 0.9 * _WIDTH / columns, LARGE, "bold")), loc="left", weight="bold")
 
 
 def _wrap(text: str, width: float, size: float, weight: str = "normal") -> list[str]:

@@ -61,14 +61,15 @@ def _draw_workload(
     systems = present(rows, "system", colors)
     width = _CASE / len(systems)
     highest = rows["result"].max()
-    top = highest * (1.6 if several else 1.28) if highest > 0 else 1.0
+    top = highest * (1.9 if several else 1.28) if highest > 0 else 1.0
+    share = 0.68 if several else 0.58  # of the highest bar: a number fits inside a bar above it, over one below
     axes.set_ylim(0, top)
     for place, (accuracy, scenario) in enumerate(cases):
         case = rows[(rows["accuracy"] == accuracy) & (rows["scenario"] == scenario)]
         for index, system in enumerate(systems):
             centre = place - _CASE / 2 + (index + 0.5) * width
             for row in case[case["system"] == system].itertuples():
-                _draw_bar(axes, row, centre, 0.96 * width, top, colors[system], inside=row.result > 0.58 * highest)
+                _draw_bar(axes, row, centre, 0.96 * width, top, colors[system], inside=row.result > share * highest)
         for ratio in ratios:
             if (ratio.accuracy, ratio.scenario) == (accuracy, scenario):
                 x = place - _CASE / 2 + (systems.index(ratio.system) + 0.5) * width if several else place
@@ -86,7 +87,8 @@ def _draw_ratio(axes: Axes, x: float, text: str, upright: bool) -> None:
     rotation = 90 if upright else 0
     box = style.OVER_GRID if text else None
     place = ("data", "axes fraction")
-    axes.annotate(text, (x, 0.995), xycoords=place, ha="center", va="top", weight="bold", rotation=rotation, bbox=box)
+    look: dict[str, Any] = {"weight": "bold", "rotation": rotation, "size": style.SMALL if upright else style.NORMAL}
+    axes.annotate(text, (x, 0.995), xycoords=place, ha="center", va="top", bbox=box, **look)
 
 
 def _draw_bar(axes: Axes, row: Any, centre: float, width: float, top: float, color: str, inside: bool) -> None:
@@ -100,7 +102,7 @@ def _draw_bar(axes: Axes, row: Any, centre: float, width: float, top: float, col
         row.result - 0.02 * top if inside else row.result + 0.02 * top,
         text,
         rotation=90,
-        size=style.NORMAL - 1,
+        size=style.SMALL,
         ha="center",
         va="top" if inside else "bottom",
         color=_readable_on(color) if inside else "black",
