@@ -10,7 +10,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from example_study import LAPTOP, SERVERS, WORKLOADS, laptop_rows, published_rows, training_cell, training_record
+from example_study import (
+    LAPTOP,
+    SERVERS,
+    WORKLOADS,
+    asked_otherwise,
+    laptop_rows,
+    published_rows,
+    three_systems,
+    training_cell,
+    training_record,
+)
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
@@ -159,7 +169,7 @@ def r740(tmp_path_factory: pytest.TempPathFactory) -> Case:
 @pytest.fixture(scope="module")
 def drawn(laptop: Case, servers: Case, r740: Case) -> Callable[..., Figure]:
     """Draw a module's figure of a study once; a test must leave it as it is."""
-    cases = {"laptop": laptop, "servers": servers, "r740": r740}
+    cases = {"laptop": laptop, "servers": servers, "r740": r740, "three": three_systems()}
     return cache(lambda module, case: module.draw(*cases[case]))
 
 
@@ -176,9 +186,10 @@ def test_no_text_overlaps_in_a_large_study(module: Any, drawn: Drawn):
     assert_nothing_overlaps(drawn(module, "r740"))
 
 
+@pytest.mark.parametrize("case", ["servers", "three"])
 @pytest.mark.parametrize("module", INFERENCE, ids=name_of)
-def test_no_text_overlaps_with_all_published_results(module: Any, drawn: Drawn):
-    assert_nothing_overlaps(drawn(module, "servers"))
+def test_no_text_overlaps_with_all_published_results(module: Any, case: str, drawn: Drawn):
+    assert_nothing_overlaps(drawn(module, case))
 
 
 @pytest.mark.parametrize("module", [*TRAINING, *INFERENCE], ids=name_of)
@@ -360,6 +371,78 @@ def test_a_result_that_is_not_ok_is_a_word_and_no_bar(servers: Case):
     assert "no ratio" in words(figure)
     assert "2.99x" not in words(figure)
     assert "failed: rnnt-reference r7525-a100 1x3 Offline: out of memory" in footer(figure)
+
+
+def test_of_several_systems_each_ratio_is_above_its_own_bar(drawn: Drawn):
+    figure = drawn(throughput_by_model, "three")
+    axes = figure.axes[0]
+    told = [text for text in axes.texts if text.get_text().endswith("x")]
+    assert [text.get_text() for text in told] == ["0.50x", "1.85x", "0.50x", "2.03x"]
+    bar_of = {round(bar.get_x() + bar.get_width() / 2, 6): bar.get_height() for bar in bars(figure)[:6]}
+    assert [bar_of[round(text.xy[0], 6)] for text in told] == [26964.05, 99815.7, 22503.065, 91264.18]
+    assert "Above each bar: its ratio to 3x A30." in footer(figure)
+
+
+def test_per_dollar_of_several_systems_names_each_and_stays_within_its_axes(drawn: Drawn):
+    figure = drawn(performance_per_dollar, "three")
+    figure.draw_without_rendering()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["3x T4", "3x A100"]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes:
+        assert axes.texts
+        assert all(text.get_window_extent(renderer).x1 <= axes.bbox.x1 for text in axes.texts)
+    assert "1.25   break-even 0.50" in words(figure)  # half the throughput at 0.4 of the price
+
+
+def test_results_published_elsewhere_are_not_called_verified(servers: Case):
+    rows, presentation = servers
+    for place in ("someone/results", "mlcommons-fan/results"):
+        elsewhere = rows.assign(retrieved=f"2026-11-30 from github.com/{place} at 7fc43356")
+        text = footer(throughput_by_model.draw(elsewhere, presentation))
+        assert "Unverified MLPerf™ Inference v1.1 Closed" in text
+        assert "Not verified by MLCommons Association." in text
+        assert "Results verified" not in text
+
+
+@pytest.mark.parametrize("module", TRAINING, ids=name_of)
+def test_a_variant_is_named_and_fits(module: Any, laptop: Case):
+    rows, presentation = laptop
+    named = "resnet50-tiny+pytorch"
+    variant = rows[rows["workload"] == "resnet50-tiny"].assign(workload=named, variant="pytorch")
+    workloads = {**presentation["workloads"], named: presentation["workloads"]["resnet50-tiny"]}
+    figure = module.draw(concat([rows, variant], ignore_index=True), {**presentation, "workloads": workloads})
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in figure.axes]
+    assert len(set(titles)) == 3
+    assert titles[2].startswith("ResNet-50 v1.5 (tiny), variant pytorch")
+    assert_nothing_overlaps(figure)
+
+
+@pytest.mark.parametrize("module", TRAINING, ids=name_of)
+def test_records_of_different_questions_are_told_apart(module: Any, laptop: Case):
+    figure = module.draw(asked_otherwise(laptop[0]), laptop[1])
+    assert "Other question: 1 of 6 cells of ncf-tiny: target: recorded 0.61, now 0.63" in footer(figure)
+    if module is scaling:
+        assert "records of different questions:\nLaptop" in words(figure)
+        assert [len([line for line in axes.lines if line.get_marker() == "o"]) for axes in figure.axes] == [0, 1]
+    else:
+        title = figure.axes[0].get_title(loc="left")
+        assert title.startswith("NCF (tiny) to HR@10 0.61 / 0.63")
+    if module in (time_to_target, throughput):
+        ranges = [line for line in figure.axes[0].lines if line.get_gid()]
+        assert [line.get_gid() for line in ranges] == [f"dots and range, n = {2 + (module is throughput)}"]
+        assert "different questions" in words(figure)
+    assert_nothing_overlaps(figure)
+
+
+def test_a_title_shows_the_target_that_the_runs_had(laptop: Case):
+    rows, presentation = laptop
+    title = quality_curve.draw(rows.assign(target=0.9), presentation).axes[0].get_title(loc="left")
+    assert title == "NCF (tiny) to HR@10 0.9"
+
+
+def test_a_pinned_core_is_called_one(drawn: Drawn):
+    assert "An accelerator here is one pinned core of AMD EPYC 7763." in footer(drawn(scaling, "laptop"))
+    assert "pinned core" not in footer(drawn(throughput_by_model, "servers"))
 
 
 def test_per_dollar_is_the_ratio_over_the_price(drawn: Drawn):
