@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pandas import DataFrame
+from pandas import DataFrame, Series, concat
 
 from faceoff.records.collect import collect
 from faceoff.records.expected import expected_cells
@@ -229,3 +229,22 @@ def published_cells() -> list[dict[str, Any]]:
 def published_rows() -> DataFrame:
     collections = {COLLECTION.stem: read_collection(COLLECTION)}
     return frame_of(collect("r7525-a100-a30", published_cells(), collections, {}))
+
+
+def three_systems() -> tuple[DataFrame, dict[str, Any]]:
+    """The published study and a third system, first in the presentation and last in rows, at half the A30's rate."""
+    rows = published_rows()
+    half = rows[rows["system"] == "r7525-a30"]
+    half = half.assign(system="r7525-t4", result=half["result"] / 2)
+    third = {"title": "3x T4", "price": {"ratio": 0.4, "relative_to": "r7525-a30", "note": "A guess."}}
+    presentation = {**SERVERS, "systems": {"r7525-t4": third, **SERVERS["systems"]}}
+    return concat([rows, half], ignore_index=True), presentation
+
+
+def asked_otherwise(rows: DataFrame) -> DataFrame:
+    """The rows of which seed 1 of ncf-tiny on 1x1 was asked for another target."""
+    other = (rows["workload"] == "ncf-tiny") & (rows["layout"] == "1x1") & (rows["seed"] == 1)
+    note = Series(None, index=rows.index, dtype="object").mask(other, "target: recorded 0.61, now 0.63")
+    return rows.assign(
+        question=rows["workload"].mask(other, "other"), question_note=note, target=rows["target"].mask(other, 0.61)
+    )

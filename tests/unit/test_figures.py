@@ -10,7 +10,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from example_study import LAPTOP, SERVERS, WORKLOADS, laptop_rows, published_rows, training_cell, training_record
+from example_study import (
+    LAPTOP,
+    SERVERS,
+    WORKLOADS,
+    asked_otherwise,
+    laptop_rows,
+    published_rows,
+    three_systems,
+    training_cell,
+    training_record,
+)
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
@@ -159,7 +169,7 @@ def r740(tmp_path_factory: pytest.TempPathFactory) -> Case:
 @pytest.fixture(scope="module")
 def drawn(laptop: Case, servers: Case, r740: Case) -> Callable[..., Figure]:
     """Draw a module's figure of a study once; a test must leave it as it is."""
-    cases = {"laptop": laptop, "servers": servers, "r740": r740}
+    cases = {"laptop": laptop, "servers": servers, "r740": r740, "three": three_systems()}
     return cache(lambda module, case: module.draw(*cases[case]))
 
 
@@ -176,9 +186,10 @@ def test_no_text_overlaps_in_a_large_study(module: Any, drawn: Drawn):
     assert_nothing_overlaps(drawn(module, "r740"))
 
 
+@pytest.mark.parametrize("case", ["servers", "three"])
 @pytest.mark.parametrize("module", INFERENCE, ids=name_of)
-def test_no_text_overlaps_with_all_published_results(module: Any, drawn: Drawn):
-    assert_nothing_overlaps(drawn(module, "servers"))
+def test_no_text_overlaps_with_all_published_results(module: Any, case: str, drawn: Drawn):
+    assert_nothing_overlaps(drawn(module, case))
 
 
 @pytest.mark.parametrize("module", [*TRAINING, *INFERENCE], ids=name_of)
@@ -234,7 +245,7 @@ def test_every_seed_is_a_dot_at_its_time(laptop: Case, drawn: Drawn):
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["Laptop", "reached the target", "resumed", "did not reach it (dnf)"]
     assert "2 of 3 reached\n1 failed" in words(figure)
-    assert "time (s)" in words(figure)
+    assert "run start to run stop (s)" in words(figure)
 
 
 def test_under_five_runs_there_is_a_range_only(drawn: Drawn):
@@ -255,7 +266,7 @@ def test_from_five_runs_there_is_an_interval_unless_too_many_missed(r740: Case, 
     assert methods.count("t interval on log, 95 %, n = 5") == len(lines(figure, "D")) == complete
     assert len(methods) == untouched < len(groups)
     assert "Seed-sensitive: GNMT: throughput is the fair comparison there." in footer(figure)
-    assert "time (h)" in words(figure)
+    assert "with initialisation (h)" in words(figure)
     assert "4/5" in words(figure)
 
 
@@ -293,13 +304,20 @@ def test_efficiency_is_of_throughput_against_one_accelerator(laptop: Case, drawn
     rows, presentation = laptop
     figure = drawn(scaling, "laptop")
     ncf = rows[rows["workload"] == "ncf-tiny"]
-    means = ncf.groupby("layout")["throughput"].mean()
+    means = ncf.groupby("layout")["throughput"].agg(lambda rates: rates.prod() ** (1 / len(rates)))
     expected = means["1x2"] / (2 * means["1x1"])
     assert f"{100 * expected:.0f} %" in words(figure)
     joined = next(line for line in figure.axes[0].lines if line.get_linestyle() == "-")
     assert list(joined.get_ydata()) == pytest.approx([1.0, expected])
-    without = scaling.draw(rows[rows["layout"] == "1x2"], presentation)
-    assert "no throughput of layout 1x1" in words(without)
+    single = (rows["workload"] == "ncf-tiny") & (rows["layout"] == "1x1")
+    assert "no throughput of layout 1x1" in words(scaling.draw(rows[~single], presentation))
+
+
+def test_one_layout_is_nothing_to_scale(laptop: Case):
+    rows, presentation = laptop
+    figure = scaling.draw(rows[rows["layout"] == "1x2"], presentation)
+    assert not figure.axes
+    assert "one layout, 1x2: nothing to scale" in words(figure)
 
 
 def test_a_curve_ends_where_its_run_did(drawn: Drawn):
@@ -355,13 +373,85 @@ def test_a_result_that_is_not_ok_is_a_word_and_no_bar(servers: Case):
     assert "failed: rnnt-reference r7525-a100 1x3 Offline: out of memory" in footer(figure)
 
 
+def test_of_several_systems_each_ratio_is_above_its_own_bar(drawn: Drawn):
+    figure = drawn(throughput_by_model, "three")
+    axes = figure.axes[0]
+    told = [text for text in axes.texts if text.get_text().endswith("x")]
+    assert [text.get_text() for text in told] == ["0.50x", "1.85x", "0.50x", "2.03x"]
+    bar_of = {round(bar.get_x() + bar.get_width() / 2, 6): bar.get_height() for bar in bars(figure)[:6]}
+    assert [bar_of[round(text.xy[0], 6)] for text in told] == [26964.05, 99815.7, 22503.065, 91264.18]
+    assert "Above each bar: its ratio to 3x A30." in footer(figure)
+
+
+def test_per_dollar_of_several_systems_names_each_and_stays_within_its_axes(drawn: Drawn):
+    figure = drawn(performance_per_dollar, "three")
+    figure.draw_without_rendering()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["3x T4", "3x A100"]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for axes in figure.axes:
+        assert axes.texts
+        assert all(text.get_window_extent(renderer).x1 <= axes.bbox.x1 for text in axes.texts)
+    assert "1.25   break-even 0.50" in words(figure)  # half the throughput at 0.4 of the price
+
+
+def test_results_published_elsewhere_are_not_called_verified(servers: Case):
+    rows, presentation = servers
+    for place in ("someone/results", "mlcommons-fan/results"):
+        elsewhere = rows.assign(retrieved=f"2026-11-30 from github.com/{place} at 7fc43356")
+        text = footer(throughput_by_model.draw(elsewhere, presentation))
+        assert "Unverified MLPerf™ Inference v1.1 Closed" in text
+        assert "Not verified by MLCommons Association." in text
+        assert "Results verified" not in text
+
+
+@pytest.mark.parametrize("module", TRAINING, ids=name_of)
+def test_a_variant_is_named_and_fits(module: Any, laptop: Case):
+    rows, presentation = laptop
+    named = "resnet50-tiny+pytorch"
+    variant = rows[rows["workload"] == "resnet50-tiny"].assign(workload=named, variant="pytorch")
+    workloads = {**presentation["workloads"], named: presentation["workloads"]["resnet50-tiny"]}
+    figure = module.draw(concat([rows, variant], ignore_index=True), {**presentation, "workloads": workloads})
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in figure.axes]
+    assert len(set(titles)) == 3
+    assert titles[2].startswith("ResNet-50 v1.5 (tiny), variant pytorch")
+    assert_nothing_overlaps(figure)
+
+
+@pytest.mark.parametrize("module", TRAINING, ids=name_of)
+def test_records_of_different_questions_are_told_apart(module: Any, laptop: Case):
+    figure = module.draw(asked_otherwise(laptop[0]), laptop[1])
+    assert "Other question: 1 of 6 cells of ncf-tiny: target: recorded 0.61, now 0.63" in footer(figure)
+    if module is scaling:
+        assert "records of different questions:\nLaptop" in words(figure)
+        assert [len([line for line in axes.lines if line.get_marker() == "o"]) for axes in figure.axes] == [0, 1]
+    else:
+        title = figure.axes[0].get_title(loc="left")
+        assert title.startswith("NCF (tiny) to HR@10 0.61 / 0.63")
+    if module in (time_to_target, throughput):
+        ranges = [line for line in figure.axes[0].lines if line.get_gid()]
+        assert [line.get_gid() for line in ranges] == [f"dots and range, n = {2 + (module is throughput)}"]
+        assert "different questions" in words(figure)
+    assert_nothing_overlaps(figure)
+
+
+def test_a_title_shows_the_target_that_the_runs_had(laptop: Case):
+    rows, presentation = laptop
+    title = quality_curve.draw(rows.assign(target=0.9), presentation).axes[0].get_title(loc="left")
+    assert title == "NCF (tiny) to HR@10 0.9"
+
+
+def test_a_pinned_core_is_called_one(drawn: Drawn):
+    assert "An accelerator here is one pinned core of AMD EPYC 7763." in footer(drawn(scaling, "laptop"))
+    assert "pinned core" not in footer(drawn(throughput_by_model, "servers"))
+
+
 def test_per_dollar_is_the_ratio_over_the_price(drawn: Drawn):
     figure = drawn(performance_per_dollar, "servers")
     widths = sorted(bar.get_width() for bar in bars(figure))
     assert (len(widths), widths[0], widths[-1]) == (16, pytest.approx(1.185, abs=5e-4), pytest.approx(2.4316, abs=5e-4))
     text, note = words(figure), footer(figure)
-    assert "2.43   break-even at 3.46x the price" in text
-    assert "1.19   break-even at 1.69x the price" in text
+    assert "2.43*   break-even 3.46" in text
+    assert "1.19   break-even 1.69" in text
     assert [line.get_xdata() for line in lines(figure) if list(line.get_xdata()) == [1, 1]]
     assert "Price of 3x A100: 1.423 times the baseline's (Dell list prices of 2021-09-07)." in note
     assert "no MLPerf™ Inference metric, neither official nor verified" in note

@@ -9,20 +9,23 @@ from example_study import (
     LAPTOP,
     SERVERS,
     WORKLOADS,
+    asked_otherwise,
     laptop_rows,
     published_rows,
+    three_systems,
     training_cell,
     training_record,
 )
 from pandas import DataFrame
 
+from faceoff.errors import ConfigError
 from faceoff.records.collect import collect
 from faceoff.records.frame import frame_of
 from faceoff.records.record import write_record
-from faceoff.tables import bad_cells, benchmarks, drift, results, speedups, systems, versions
+from faceoff.tables import bad_cells, benchmarks, drift, per_dollar, results, speedups, systems, versions
 from faceoff.tables.text import Table, cell_text, significant, write_csv, write_markdown
 
-MODULES = [systems, benchmarks, versions, results, bad_cells, drift, speedups]
+MODULES = [systems, benchmarks, versions, results, bad_cells, drift, speedups, per_dollar]
 
 
 def by(table: Table, **wanted: Any) -> dict[str, Any]:
@@ -69,6 +72,71 @@ def test_more_missed_targets_than_the_rule_allows_leave_no_mean(tmp_path: Path):
     assert by(strict, workload="ncf-tiny")["time mean (s)"] == "none: too many missed the target"
 
 
+def test_throughput_is_a_geometric_mean_and_notes_explain_only_what_is_there(tmp_path: Path):
+    rows = seeds_of(tmp_path, [5.0, 5.0])
+    rows["throughput"] = [100.0, 400.0]
+    table = results.tabulate(rows, LAPTOP)
+    assert by(table, workload="ncf-tiny")["throughput"] == 200.0
+    assert "Throughput: geometric mean" in table.note
+    assert "Time mean" not in table.note
+    five = results.tabulate(seeds_of(tmp_path / "five", [5.0] * 5), LAPTOP)
+    assert "Time mean: geometric" in five.note
+
+
+def test_records_of_different_questions_have_no_mean_and_no_ratio(tmp_path: Path):
+    rows = asked_otherwise(laptop_rows(tmp_path))
+    told = "Other question: 1 of 6 cells of ncf-tiny: target: recorded 0.61, now 0.63"
+    table = results.tabulate(rows, LAPTOP)
+    mixed = by(table, workload="ncf-tiny", layout="1x1")
+    assert mixed["notes"].startswith("no mean: records of different questions")
+    assert not {"throughput", "time min (s)", "epochs"} & set(mixed)
+    assert by(table, workload="ncf-tiny", layout="1x2")["throughput"]
+    assert told in table.note
+    ratios = speedups.tabulate(rows, LAPTOP)
+    assert by(ratios, workload="ncf-tiny")["notes"] == "no ratio: records of different questions"
+    assert "throughput" not in by(ratios, workload="ncf-tiny")
+    assert by(ratios, workload="resnet50-tiny")["throughput"]
+    assert told in ratios.note
+
+
+def test_rows_stand_in_the_order_of_the_presentation(tmp_path: Path):
+    rows, presentation = three_systems()
+    table = results.tabulate(rows.sample(frac=1, random_state=1), presentation)
+    workloads = list(dict.fromkeys(row["workload"] for row in table.rows))
+    assert workloads == list(presentation["workloads"])
+    assert [row["system"] for row in table.rows] == ["3x T4", "3x A30", "3x A100"] * 16
+    turned = {**LAPTOP, "workloads": dict(reversed(WORKLOADS.items()))}
+    for module in (results, speedups):
+        found = [row["workload"] for row in module.tabulate(laptop_rows(tmp_path), turned).rows]
+        assert found == sorted(found, reverse=True)
+    layouts = results.tabulate(laptop_rows(tmp_path).iloc[::-1], LAPTOP).rows
+    assert [row["layout"] for row in layouts] == ["1x1", "1x2"] * 2
+
+
+def test_per_dollar_is_the_ratio_over_the_price():
+    rows, presentation = three_systems()
+    table = per_dollar.tabulate(rows, presentation)
+    assert len(table.rows) == 32
+    t4 = by(table, workload="rnnt-reference", scenario="Server", system="3x T4")
+    assert (t4["throughput per dollar"], t4["break-even price ratio"], t4["price ratio"]) == (1.25, 0.5, 0.4)
+    dlrm = by(table, workload="dlrm-reference", accuracy="99", scenario="Server", system="3x A100")
+    assert (dlrm["throughput per dollar"], dlrm["break-even price ratio"]) == (2.4316, 3.4602)
+    assert dlrm["notes"] == "one run for both accuracies"
+    assert "Price of 3x A100: 1.423 times the baseline's (Dell list prices of 2021-09-07)." in table.note
+    assert "no MLPerf™ Inference metric, neither official nor verified" in table.note
+
+
+def test_per_dollar_without_a_price_says_so_and_an_unlike_price_is_an_error():
+    rows = published_rows()
+    bare = {name: {"title": system["title"]} for name, system in SERVERS["systems"].items()}
+    table = per_dollar.tabulate(rows, {**SERVERS, "systems": bare})
+    assert (table.rows, table.note) == ([], "No price is configured: nothing per dollar.")
+    bare["r7525-a100"]["price"] = {"amount": 10, "currency": "USD"}
+    with pytest.raises(ConfigError, match=r"systems\.r7525-a100\.price"):
+        per_dollar.tabulate(rows, {**SERVERS, "systems": bare})
+    assert per_dollar.tabulate(rows.assign(preset="tiny"), SERVERS).rows == []
+
+
 def test_olympic_mean_says_how_many_runs_the_rule_asks_for(tmp_path: Path):
     rows = seeds_of(tmp_path, [4.0, 5.0, 6.0, 5.0, 5.0])
     asked = {**LAPTOP, "workloads": {"ncf-tiny": {**WORKLOADS["ncf-tiny"], "mlperf_runs": 5}}}
@@ -89,6 +157,7 @@ def test_published_results_and_ratios():
     assert (row["result"], row["ratio to baseline"], row["verdict"]) == (764569.05, 3.4602, "VALID")
     assert row["unit"] == "samples/s (scheduled samples per second)"
     assert row["notes"] == "same run as dlrm-99"
+    assert row["p99 latency (ms)"] == 20.8  # beside DLRM's bound of 30 ms
     assert by(table, workload="rnnt-reference", system="3x A30", scenario="Server")["ratio to baseline"] is None
     assert "unequal hosts: 2x AMD EPYC 7502 and 2x AMD EPYC 7763" in table.note
     assert "MLPerf™ Inference v1.1 Closed" in table.note
@@ -130,6 +199,14 @@ def test_systems_stand_side_by_side():
     assert facts["host processors"] == facts["found: processors"] == ("2x AMD EPYC 7763", "2x AMD EPYC 7502")
     assert facts["found: accelerators"] == ("3x NVIDIA A30", "3x NVIDIA A100-PCIE-40GB")
     assert facts["price ratio"] == (None, 1.423)
+    assert facts["price relative to"] == (None, "3x A30")
+
+
+def test_a_price_has_its_note_and_pinned_cores_their_processor(tmp_path: Path):
+    facts = {row[""]: row for row in systems.tabulate(*three_systems()).rows}
+    assert facts["price: note"]["3x T4"] == "A guess."
+    (found,) = [row for row in systems.tabulate(laptop_rows(tmp_path), LAPTOP).rows if row[""] == "found: accelerators"]
+    assert found["Laptop"] == "2 pinned cores of AMD EPYC 7763"
 
 
 def test_benchmarks_of_training_and_inference(tmp_path: Path):
@@ -163,6 +240,8 @@ def test_speedup_of_two_accelerators_is_split(tmp_path: Path):
     assert row["against"] == "Laptop 1x1"
     assert row["throughput"] * row["of epochs"] * row["of overhead"] == pytest.approx(row["time"], rel=2e-3)
     assert (row["headline"], row["verdict"]) == ("time", "")
+    assert "throughput x of epochs x of overhead" in table.note
+    assert "Tiny presets check the workflow and rank no hardware." in table.note
     missed = by(table, workload="ncf-tiny")
     assert "time" not in missed
     assert missed["notes"] == "2 of 3 against 3 of 3 reached the target"

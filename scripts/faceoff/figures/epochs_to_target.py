@@ -8,6 +8,7 @@ from pandas import DataFrame
 
 from faceoff.figures import seed_dots, style
 from faceoff.records.convergence import convergence_notes
+from faceoff.records.labels import one_question
 
 TITLE = "Epochs to target"
 
@@ -26,10 +27,9 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
         figure, rows, presentation, "epochs", "epochs", lambda _: (1.0, "epochs"), summarise_dnf=False
     )
     for name, panel in axes.items():
-        told = "\n".join(convergence_notes(rows[rows["workload"] == name]))
-        panel.set_title(
-            f"{panel.get_title(loc='left')}", loc="left", weight="bold", pad=8 + 14 * (told.count("\n") + 1)
-        )
+        own = rows[rows["workload"] == name]
+        told = "\n".join(convergence_notes(own)) if one_question(own) else "records of different questions"
+        panel.set_title(panel.get_title(loc="left"), loc="left", weight="bold", pad=8 + 14 * (told.count("\n") + 1))
         panel.annotate(
             told,
             (0, 1),

@@ -39,7 +39,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
     names = present(rows, "workload", presentation["workloads"])
     for name, axes in style.panels(figure, names).items():
         _draw_workload(axes, rows[rows["workload"] == name], presentation["workloads"][name], looks)
-        axes.set_title(style.workload_title(name, presentation, with_target=True), loc="left", weight="bold")
+        style.head_panel(axes, style.target_title(name, presentation, rows[rows["workload"] == name]))
     style.legend(figure, [*handles, Line2D([], [], ls=(0, (1, 1)), lw=1, color="black", label="target")])
     return figure
 
@@ -48,9 +48,10 @@ def _draw_workload(
     axes: Axes, rows: DataFrame, workload: Mapping[str, Any], looks: Mapping[tuple[str, str], tuple[str, str]]
 ) -> None:
     divisor, unit = style.time_unit(rows["elapsed_s"].max())
-    axes.set_xlabel(f"time ({unit})")
+    axes.set_xlabel(style.clock(rows, unit))
     axes.set_ylabel(workload["metric"]["name"])
-    axes.axhline(workload["target"], ls=(0, (1, 1)), lw=1, color="black")
+    for target in style.targets(rows, workload):
+        axes.axhline(target, ls=(0, (1, 1)), lw=1, color="black")
     runs = rows[["system", "layout", "outcome", "resumed", "curve"]].dropna(subset=["curve"])
     few = sum(len(curve) for curve in runs["curve"]) <= _FEW
     for run in runs.itertuples():

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from pandas import DataFrame
 
 from faceoff.figures import style
-from faceoff.records.labels import present
+from faceoff.records.labels import one_question, present
 from faceoff.records.statistics import dnf_allowance, summarise
 
 _GROUP = 0.8  # of the distance between two layouts
@@ -42,7 +42,7 @@ def draw_panels(
         value = panel[column].where(panel["outcome"] != "dnf", panel[dnf_column]) / divisor
         _draw_panel(axes, panel.assign(value=value), colors, summarise_dnf)
         axes.set_ylabel(text)
-        axes.set_title(style.workload_title(name, presentation, with_target=True), loc="left", weight="bold")
+        style.head_panel(axes, style.target_title(name, presentation, panel))
         style.label_bottom(axes, "nodes x accelerators a node")
     style.legend(figure, _handles(rows, presentation, colors))
     return panels
@@ -51,6 +51,8 @@ def draw_panels(
 def statistics_note(rows: DataFrame) -> str:
     """Say in words what the bar beside a group's dots is, and what stands above them."""
     counts = "k of n: reached, of all seeds."
+    if not rows.groupby(["workload", "system", "layout"])[list(rows.columns)].apply(one_question).all():
+        counts += " Records of different questions have no bar."
     if rows.groupby(["workload", "system", "layout"]).size().max() < 5:
         return f"One dot a seed; the bar is their range. Under 5 runs: no interval and no verdict. {counts}"
     return (
@@ -97,7 +99,7 @@ def _draw_group(
             return
         runs = runs[runs["outcome"] == "ok"]
     values = runs["value"].dropna()
-    if len(values) < 2:
+    if len(values) < 2 or not one_question(runs):
         return
     summary = summarise(list(values))
     low, high = summary.interval or (summary.low, summary.high)
@@ -112,7 +114,9 @@ def _count_lines(group: DataFrame, roomy: bool) -> list[str]:
     reached = counts.get("ok", 0)
     if group.empty or not roomy:
         return [] if group.empty else [f"{reached}/{len(group)}"]
-    return [f"{reached} of {len(group)} reached", *(f"{counts[name]} {name}" for name in _UNFINISHED if name in counts)]
+    unlike = [] if one_question(group) else ["different questions"]
+    unfinished = [f"{counts[name]} {name}" for name in _UNFINISHED if name in counts]
+    return [f"{reached} of {len(group)} reached", *unfinished, *unlike]
 
 
 def _annotate(axes: Axes, centre: float, lines: list[str], bad: bool) -> None:
@@ -124,6 +128,7 @@ def _annotate(axes: Axes, centre: float, lines: list[str], bad: bool) -> None:
         va="top",
         size=style.SMALL,
         color=style.BAD if bad else "black",
+        bbox=style.OVER_GRID,
     )
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from pandas import DataFrame
 
 from faceoff.files import atomic_path
@@ -21,6 +24,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito (2008): told apart by colour-blind readers."""
 BAD = "#B40F20"
 QUIET = "#595959"
+OVER_GRID = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+"""The box of a text that would else stand on grid lines."""
 SMALL, NORMAL, LARGE, HUGE = 10, 12, 14, 22  # points
 
 mpl.rcParams.update(
@@ -42,6 +47,7 @@ mpl.rcParams.update(
 
 _METADATA: Mapping[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 _MARGIN = 0.02
+_WIDTH = 72 * SIZE[0] * (1 - 2 * _MARGIN)  # of a line of the footer, in points
 _LINE = 1.35 * SMALL / 72 / SIZE[1]  # height of a line of the footer, as a fraction of the figure
 _PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "onnxruntime", "tensorrt", "tensorrt-rtx", "mlcommons-loadgen")
 
@@ -63,7 +69,7 @@ def create(title: str, rows: DataFrame, presentation: Mapping[str, Any], notes: 
             va="top",
             ha="right",
         )
-    lines = [line for note in (*notes, *footer(rows, presentation)) for line in textwrap.wrap(note, 168)]
+    lines = [line for note in (*notes, *footer(rows, presentation)) for line in _wrap(note, _WIDTH, SMALL)]
     figure.text(_MARGIN, 0.012, "\n".join(lines), size=SMALL, color=QUIET, va="bottom", linespacing=1.25)
     bottom = 0.025 + len(lines) * _LINE
     figure.get_layout_engine().set(rect=(_MARGIN / 2, bottom, 1 - _MARGIN, 0.84 - bottom), w_pad=0.1, h_pad=0.06)
@@ -127,13 +133,58 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return (3600.0, "h") if seconds > 5 * 3600 else (60.0, "min") if seconds > 300 else (1.0, "s")
 
 
-def workload_title(name: str, presentation: Mapping[str, Any], with_target: bool = False) -> str:
-    """Return a workload's title with its preset and, if wanted, its target, for the head of a panel."""
+def clock(rows: DataFrame, unit: str) -> str:
+    """Return the label of an axis of time: what the clock of the rows' rounds includes, and the unit."""
+    starts = {"with initialisation" if name == "v0.5" else "run start to run stop" for name in rows["round"].dropna()}
+    return f"{' or '.join(sorted(starts)) or 'time'} ({unit})"
+
+
+def workload_title(name: str, presentation: Mapping[str, Any]) -> str:
+    """Return a workload's title with its preset and variant."""
     workload = presentation["workloads"][name]
-    preset = workload.get("preset", "reference")
+    preset, variant = workload.get("preset", "reference"), name.partition("+")[2]
     size = "" if preset == "reference" else f" ({preset})"
-    target = f" to {workload['metric']['name']} {workload['target']:g}" if with_target else ""
-    return f"{workload['title']}{size}{target}"
+    return f"{workload['title']}{size}" + (f", variant {variant}" if variant else "")
+
+
+def target_title(name: str, presentation: Mapping[str, Any], rows: DataFrame) -> str:
+    """Return a workload's title with the targets of the rows drawn, which may not be today's."""
+    told = " / ".join(f"{target:g}" for target in targets(rows, presentation["workloads"][name]))
+    return f"{workload_title(name, presentation)} to {presentation['workloads'][name]['metric']['name']} {told}"
+
+
+def targets(rows: DataFrame, workload: Mapping[str, Any]) -> list[float]:
+    """Return the targets of runs; without any run, the workload's own."""
+    found = rows.loc[rows["outcome"].isin(["ok", "dnf"]), "target"].dropna().unique()
+    return sorted(float(target) for target in found) or [workload["target"]]
+
+
+def head_panel(axes: Axes, text: str) -> None:
+    """Write the head of a panel, in as many lines as its width asks for."""
+    columns = axes.get_subplotspec().get_gridspec().ncols
+    axes.set_title("\n".join(_wrap(text, 0.9 * _WIDTH / columns, LARGE, "bold")), loc="left", weight="bold")
+
+
+def _wrap(text: str, width: float, size: float, weight: str = "normal") -> list[str]:
+    """Break text into lines of at most `width` points, where it has words short enough."""
+    space = _width("n n", size, weight) - 2 * _width("n", size, weight)
+    lines: list[list[str]] = []
+    left = 0.0
+    for word in text.split():
+        needed = space + _width(word, size, weight)
+        if lines and needed <= left:
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+            left = width + space
+        left -= needed
+    return [" ".join(line) for line in lines]
+
+
+@lru_cache(maxsize=4096)
+def _width(text: str, size: float, weight: str) -> float:
+    """Return the width of text in points."""
+    return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)[0])
 
 
 def footer(rows: DataFrame, presentation: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from faceoff.figures import seed_dots, style
 from faceoff.records.convergence import seed_sensitivity
-from faceoff.records.labels import present
+from faceoff.records.labels import one_question, present
 
 TITLE = "Time to target"
 
@@ -24,7 +24,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
     titles = [
         style.workload_title(name, presentation)
         for name in present(rows, "workload", presentation["workloads"])
-        if seed_sensitivity(rows[rows["workload"] == name]) == "yes"
+        if one_question(own := rows[rows["workload"] == name]) and seed_sensitivity(own) == "yes"
     ]
     if titles:
         notes.append(f"Seed-sensitive: {', '.join(titles)}: throughput is the fair comparison there.")
@@ -32,7 +32,7 @@ def draw(rows: DataFrame, presentation: Mapping[str, Any]) -> Figure:
 
     def label(panel: DataFrame) -> tuple[float, str]:
         divisor, unit = style.time_unit(panel["time_to_target_s"].fillna(panel["elapsed_s"]).max())
-        return divisor, f"time ({unit})"
+        return divisor, style.clock(panel, unit)
 
     seed_dots.draw_panels(figure, rows, presentation, "time_to_target_s", "elapsed_s", label, summarise_dnf=False)
     return figure

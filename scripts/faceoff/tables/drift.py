@@ -5,6 +5,7 @@ from typing import Any
 
 from pandas import DataFrame
 
+from faceoff.records.labels import present
 from faceoff.tables.text import Table
 
 _COLUMNS = ("system", "changed", "records", "of", "first", "last")
@@ -13,7 +14,13 @@ _COLUMNS = ("system", "changed", "records", "of", "first", "last")
 def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
     """Return a row a change: what it is (expected -> found), how many records hold it, and when they began."""
     table = []
-    for (system, reason), own in rows[rows["drift"].eq(True)].groupby(["system", "drift_reason"], sort=False):
+    drifted = rows[rows["drift"].eq(True)]
+    changes = [
+        (system, reason, own)
+        for system in present(drifted, "system", presentation["systems"])
+        for reason, own in drifted[drifted["system"] == system].groupby("drift_reason", sort=False)
+    ]
+    for system, reason, own in changes:
         table.append(
             {
                 "system": presentation["systems"][system]["title"],

@@ -6,7 +6,7 @@ from typing import Any
 from pandas import DataFrame
 
 from faceoff.records.convergence import convergence_notes
-from faceoff.records.labels import honest_labels
+from faceoff.records.labels import honest_labels, in_order, one_question
 from faceoff.records.ratios import CASE, inference_ratios
 from faceoff.records.statistics import dnf_allowance, olympic_mean, summarise
 from faceoff.tables.text import Table, significant
@@ -29,7 +29,7 @@ _COLUMNS = (
     "result",
     "unit",
     "ratio to baseline",
-    "p99 latency (s)",
+    "p99 latency (ms)",
     "precision",
     "quality",
     "verdict",
@@ -38,10 +38,19 @@ _COLUMNS = (
     "statistics",
 )
 
+_MEANINGS = {
+    "time mean (s)": "Time mean: geometric, over runs that reached the target.",
+    "time a success (s)": "Time a success: all runs' time / successes.",
+    "olympic mean (s)": "Olympic mean: arithmetic, without the fastest and the slowest run, MLPerf's rule.",
+    "throughput": "Throughput: geometric mean of all runs, also of those that missed the target.",
+    "ratio to baseline": "Ratio to baseline: of results; of their geometric means where a case has several runs.",
+}
+
 
 def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
     """Return the results; a cell without a number says its outcome and reason in its place."""
     systems, workloads = presentation["systems"], presentation["workloads"]
+    rows = in_order(rows, presentation)
     training = [
         _training(own, workload, systems[system]["title"], layout, workloads[workload])
         for (workload, system, layout), own in rows[rows["kind"] == "training"].groupby(
@@ -49,13 +58,14 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
         )
     ]
     inference, marks = _inference(rows, presentation)
-    note = "Time mean: geometric, over runs that reached the target. Time a success: all runs' time / successes."
+    table = [*training, *inference]
+    filled = {name for row in table for name, value in row.items() if value not in (None, "")}
     notes = [
-        note if training else "",
+        " ".join(text for name, text in _MEANINGS.items() if name in filled),
         *(f"Ratios: {mark}." for mark in marks),
         *honest_labels(rows, presentation),
     ]
-    return Table("Results", _COLUMNS, [*training, *inference], "\n\n".join(filter(None, notes)))
+    return Table("Results", _COLUMNS, table, "\n\n".join(filter(None, notes)))
 
 
 def _training(
@@ -72,8 +82,11 @@ def _training(
     }
     if ran.empty:
         return row
+    if not one_question(ran):
+        return {**row, "notes": "; ".join(["no mean: records of different questions", *_resumed(ran)])}
+    rates = list(ran["throughput"].dropna())
     row |= {
-        "throughput": significant(ran["throughput"].mean()),
+        "throughput": significant(summarise(rates).mean) if rates else None,
         "unit": ran["throughput_unit"].iloc[0],
         "notes": "; ".join([*convergence_notes(rows), *_resumed(ran)]),
     }
@@ -126,7 +139,9 @@ def _inference(rows: DataFrame, presentation: Mapping[str, Any]) -> tuple[list[d
                 "result": cell["result"] if good else _told(cell),
                 "unit": f"{cell['result_unit']} ({cell['result_metric'].lower()})" if good else None,
                 "quality": f"{cell['quality']:.5g} {cell['quality_metric']}" if good else None,
-                "p99 latency (s)": significant(cell["latency_p99_s"]) if cell["scenario"] != "Offline" else None,
+                "p99 latency (ms)": significant(1000 * cell["latency_p99_s"])
+                if cell["scenario"] != "Offline"
+                else None,
                 "ratio to baseline": (
                     f"refused: {ratio.refused}" if ratio.refused else ratio.ratio and round(ratio.ratio, 4)
                 )
@@ -136,6 +151,10 @@ def _inference(rows: DataFrame, presentation: Mapping[str, Any]) -> tuple[list[d
             }
         )
     return table, common
+
+
+def _milliseconds(seconds: float) -> float | None:
+    return significant(1000 * seconds)
 
 
 def _told(cell: Mapping[str, Any]) -> str:

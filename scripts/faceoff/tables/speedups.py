@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 from faceoff.records.convergence import seed_sensitivity
+from faceoff.records.labels import honest_labels, in_order, one_question
 from faceoff.records.statistics import Comparison, compare, marks, refusal, split_speedup
 from faceoff.tables.text import Table, significant
 
@@ -26,6 +27,14 @@ _COLUMNS = (
     "notes",
 )
 
+_MEANING = (
+    "Ratios of geometric means, over 1 where the system is better than the one in `against`. Time: time to target "
+    "there / here = throughput x of epochs x of overhead. Throughput: samples/s here / there. Of epochs: epochs to the "
+    "target there / here. Of overhead: what the two leave: evaluation, initialisation, padding of the last batch. "
+    "Headline: the ratio to quote; throughput where the epochs hang on the seed or a run missed the target. Verdict: "
+    "on the headline, from 5 runs on each side. Interval: 95 %, by the method under `statistics`."
+)
+
 
 def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
     """Return time and throughput as ratios over 1 where the system is faster: time = throughput x epochs x overhead.
@@ -34,7 +43,8 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
     """
     titles = {name: system["title"] for name, system in presentation["systems"].items()}
     table = []
-    for run, base in _pairs(rows[rows["kind"] == "training"], presentation.get("baseline", "")):
+    rows = in_order(rows[rows["kind"] == "training"], presentation)
+    for run, base in _pairs(rows, presentation.get("baseline", "")):
         first, second = run.iloc[0].to_dict(), base.iloc[0].to_dict()
         row = {
             "workload": first["workload"],
@@ -43,8 +53,11 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
             "against": f"{titles[second['system']]} {second['layout']}",
         }
         refused = refusal(first, second)
+        if not refused and not one_question(concat([run, base])):
+            refused = "records of different questions"
         table.append(row | ({"notes": f"no ratio: {refused}"} if refused else _ratios(run, base, marks(first, second))))
-    return Table("Speed-ups in training", _COLUMNS, table, "" if table else "Nothing to compare.")
+    notes = [_MEANING if table else "Nothing to compare.", *honest_labels(rows, presentation)]
+    return Table("Speed-ups in training", _COLUMNS, table, "\n\n".join(notes))
 
 
 def _pairs(rows: DataFrame, baseline: str) -> Iterator[tuple[DataFrame, DataFrame]]:

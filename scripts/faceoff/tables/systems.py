@@ -1,11 +1,12 @@
 """The systems side by side: data sheets of the accelerators, hosts, and what the records found there."""
 
-import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from pandas import DataFrame
 
+from faceoff.records.labels import pinned_core
 from faceoff.tables.text import Table
 
 _SYSTEM = {"node": "node", "nodes": "nodes", "accelerators_per_node": "accelerators a node"}
@@ -26,7 +27,7 @@ _SHEET = {
 }
 _HOST = {"processors": "host processors", "memory": "host memory", "os": "operating system"}
 _PRICE = {"ratio": "price ratio", "relative_to": "price relative to", "amount": "price", "currency": "currency"}
-_PRICE |= {"date": "price of", "source": "price from"}
+_PRICE |= {"date": "price of", "source": "price from", "note": "price: note"}
 _FOUND = {
     "cpu": "found: processors",
     "memory_gb": "found: memory (GB)",
@@ -43,7 +44,7 @@ def tabulate(rows: DataFrame, presentation: Mapping[str, Any]) -> Table:
         *_facts(_SHEET, systems, lambda system: system.get("accelerator") or {}),
         *_facts(_HOST, systems, lambda system: system.get("host") or {}),
         *_facts({"software": "software"}, systems, lambda system: system),
-        *_facts(_PRICE, systems, lambda system: system.get("price") or {}),
+        *_facts(_PRICE, systems, lambda system: _price(system, systems)),
     ]
     found = {name: rows[rows["system"] == name] for name in systems}
     devices = {systems[name]["title"]: _devices(own) for name, own in found.items()}
@@ -61,11 +62,23 @@ def _facts(labels: Mapping[str, str], systems: Mapping[str, Any], part: Any) -> 
     ]
 
 
+def _price(system: Mapping[str, Any], systems: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a system's price, with the title of the system that it is relative to."""
+    price = dict(system.get("price") or {})
+    if price.get("relative_to") in systems:
+        price["relative_to"] = systems[price["relative_to"]]["title"]
+    return price
+
+
 def _devices(rows: DataFrame) -> str:
-    lists = [[re.sub(r" core \d+$", "", device) for device in devices] for devices in rows["devices"].dropna()]
-    most = max((len(devices) for devices in lists), default=0)
-    names = sorted({name for devices in lists for name in devices})
-    return f"{most}x {' / '.join(names)}" if names else ""
+    """Return the most devices of each name that any record has; ranks on CPU have pinned cores of a processor."""
+    most: Counter[tuple[str, bool]] = Counter()
+    for devices in rows["devices"].dropna():
+        most |= Counter((pinned_core(device) or device, bool(pinned_core(device))) for device in devices)
+    return " / ".join(
+        f"{count} pinned core{'s' if count > 1 else ''} of {name}" if pinned else f"{count}x {name}"
+        for (name, pinned), count in sorted(most.items())
+    )
 
 
 def _values(column: Any) -> str:
