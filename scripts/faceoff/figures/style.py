@@ -201,6 +201,8 @@ def save(figure: Figure, paths: Iterable[Path]) -> None:
     """Write the figure in the format of each path's suffix, atomically; equal figures give equal bytes."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # the layout is found once, not for every format
+    for axes in figure.axes:  # the layout's solver goes by addresses in memory: its last digits are not repeated
+        axes.set_position([round(edge, 6) for edge in axes.get_position(original=True).bounds])
     for path in paths:
         kind = path.suffix.removeprefix(".")
         with atomic_path(path) as temporary:
