@@ -29,6 +29,7 @@ LAPTOP_PLAN = {
         "workloads": ["ncf-tiny", "resnet50-tiny"],
         "layouts": {"laptop": ["1x1", "1x2"]},
         "seeds": [1, 2, 3],
+        "questions": {"ncf-tiny": {}, "resnet50-tiny": {}},
     },
 }
 
