@@ -1,6 +1,5 @@
 """Faceoff: puts GPU servers head to head. `snakemake --cores all results/figures` runs all of it."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -8,18 +7,16 @@ from snakemake.utils import min_version
 
 min_version("9.27")
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
-# The rules' `python` is the one that runs Snakemake, also where its environment is not active.
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ["PATH"]]
-)
 
 from faceoff.errors import FaceoffError
+from faceoff.study.environment import prefer_this_python
 from faceoff.study.jobs import Jobs
 
 
 configfile: "config/config.yaml"
 
 
+prefer_this_python()
 try:
     jobs = Jobs(Path(workflow.basedir), config)
 except FaceoffError as error:

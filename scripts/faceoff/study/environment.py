@@ -1,6 +1,15 @@
 """The environment files: one lock, and the conda file that is made from it."""
 
+import os
+import sys
+from pathlib import Path
+
 import yaml
+
+
+def prefer_this_python() -> None:
+    """Let the rules' `python` be the one that runs Snakemake, also where its environment is not active."""
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 def locked_requirements(lock: str) -> list[str]:
