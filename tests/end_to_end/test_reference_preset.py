@@ -10,9 +10,7 @@ from unit.miniature_imagenet import CLASSES, TRAIN, VALIDATION, folders, shards
 from faceoff.records.record import read_record
 
 FACTS = "facts: {classes: 1000, train_images: 1281167, validation_images: 50000}"
-MINIATURE = (
-    f"facts: {{classes: {{}}, train_images: {len(CLASSES) * TRAIN}, validation_images: {len(CLASSES) * VALIDATION}}}"
-)
+COUNTS = f"train_images: {len(CLASSES) * TRAIN}, validation_images: {len(CLASSES) * VALIDATION}"
 
 
 @pytest.mark.parametrize("layout", ["folders", "tfrecord"])
@@ -22,7 +20,8 @@ def test_resnet50_reference_on_a_miniature_of_imagenet(tmp_path: Path, layout: s
         source = shards(tmp_path / "shards", source)
     root = copy_checkout(tmp_path / "faceoff")
     edit(root, "config/data/imagenet.yaml", "path: null", f"path: {source.root}")
-    edit(root, "config/data/imagenet.yaml", FACTS, MINIATURE.format(len(CLASSES) if layout == "folders" else 1000))
+    classes = len(CLASSES) if layout == "folders" else 1000
+    edit(root, "config/data/imagenet.yaml", FACTS, f"facts: {{classes: {classes}, {COUNTS}}}")
     card = "config/benchmarks/resnet50.yaml"
     edit(root, card, "evaluate_every: 4\n", "evaluate_every: 1\n")
     edit(root, card, "budget: {epochs: 100, seconds: 1209600}", "budget: {epochs: 1, seconds: 600}")
