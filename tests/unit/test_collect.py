@@ -20,8 +20,9 @@ from faceoff.records.collect import collect, read_collections, read_identities, 
 from faceoff.records.published import read_collection
 from faceoff.records.question import question_hash, question_of
 from faceoff.records.record import write_record
-from faceoff.records.rows import SCORES, layout_of, table_of, without_scores
+from faceoff.records.rows import SCORES, table_of, without_scores
 from faceoff.records.statistics import refusal
+from faceoff.study.selection import layout_of
 
 
 def collected(cells: list[dict[str, Any]], identities: dict[str, Any] | None = None) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from pandas import DataFrame
 
 from faceoff.figures import style
 from faceoff.records.labels import in_order, present
-from faceoff.records.ratios import CASE, SystemRatio, inference_ratios, price_ratio
+from faceoff.records.prices import price_ratio
+from faceoff.records.ratios import CASE, SystemRatio, inference_ratios
 
 TITLE = "Throughput per dollar"
 _ONE_COLUMN = 20  # bars that are readable one above the other

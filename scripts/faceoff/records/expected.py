@@ -31,7 +31,7 @@ def _training(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
             **cell.as_dict(),
             "record": cell.record,
             "question": plan["questions"][cell.workload],
-            "rerun": f"snakemake --cores all --forcerun {cell.record} -- {cell.record}",
+            "rerun": cell.rerun,
         }
 
 

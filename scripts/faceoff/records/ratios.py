@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from pandas import DataFrame
 
-from faceoff.records.prices import price_ratio as price_ratio
 from faceoff.records.statistics import compare, marks, refusal
 
 CASE = ["workload", "accuracy", "scenario"]

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from faceoff.files import canonical_json
 from faceoff.records.question import question_hash, question_note, question_of
+from faceoff.study.selection import layout_of
 
 CURVE = pa.list_(
     pa.struct(
@@ -258,14 +259,6 @@ def without_scores(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row, and without its `SCORES` unless it is `ok` or `dnf`; only `ok` keeps a time to the target."""
     dropped = {"ok": (), "dnf": ("time_to_target_s",)}.get(row["outcome"], SCORES)
     return {key: None if key in dropped else value for key, value in row.items()}
-
-
-def layout_of(text: str) -> tuple[int, int]:
-    """Return (nodes, accelerators in each node) of a layout such as `2x8`. Raises ValueError for anything else."""
-    match = re.fullmatch(r"(\d+)x(\d+)", text)
-    if match is None:
-        raise ValueError(f"layout: expected NODESxACCELERATORS, such as 1x4; found {text!r}")
-    return int(match[1]), int(match[2])
 
 
 def _number(entry: Any) -> Any:

@@ -23,7 +23,7 @@ def command_by_hand(root: Path, name: str) -> list[str]:
     settings = yaml.safe_load((root / "config" / "config.yaml").read_text(encoding="utf-8"))
     project = load_project(root, settings)
     spec = training_spec(project, cell)
-    code = fingerprint("train_model", *framework_modules(project, cell.workload))[:16]
+    code = fingerprint("train_model", *framework_modules(project, cell.workload))
     manifest = f"results/data/{dataset_of(project, cell.workload)}/manifest.json"
     words = ["python", "scripts/train_model.py", "--cell", name, "--spec", canonical_json(spec)]
     return [*words, "--manifest", manifest, "--fingerprint", code]

@@ -29,6 +29,11 @@ class TrainingCell:
         """The path of the cell's record."""
         return f"{self.directory}/record.json"
 
+    @property
+    def rerun(self) -> str:
+        """The command that measures the cell again."""
+        return f"snakemake --cores all --forcerun {self.record} -- {self.record}"
+
     def as_dict(self) -> dict[str, Any]:
         """The cell as it stands in a record."""
         return {"workload": self.workload, "system": self.system, "layout": self.layout, "seed": self.seed}

@@ -12,13 +12,13 @@ SCRIPTS = Path(__file__).resolve().parents[2]
 
 
 def fingerprint(program: str, *modules: str) -> str:
-    """Return the SHA-256 over the closure of scripts/{program}.py and of `modules`, which it imports by name.
+    """Return 16 digits of the SHA-256 over the closure of scripts/{program}.py and `modules`, imported by name.
 
     An edit of a comment, a docstring or the layout leaves it as it is; an edit of any code that can run changes it.
     Imports inside functions count. Raises ConfigError for a file that does not exist or is no Python.
     """
     parts = [f"{path.relative_to(SCRIPTS)}\n{normalised_source(path)}" for path in closure(program, *modules)]
-    return sha256_text("\n".join(parts))
+    return sha256_text("\n".join(parts))[:16]
 
 
 def closure(program: str, *modules: str) -> list[Path]:

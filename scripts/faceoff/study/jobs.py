@@ -78,7 +78,7 @@ class Jobs:
 
     def present_identity(self, name: str) -> str:
         """The hash of what this machine is, where the system is this machine; elsewhere only a job can tell."""
-        return "" if "slurm" in self.project.systems[name] else self._identity_here
+        return self._identity_of(name) or ""
 
     def training_spec(self, wildcards: Any) -> str:
         """What a training cell is asked."""
@@ -170,7 +170,7 @@ class Jobs:
 
 @cache
 def _fingerprint(program: str, *modules: str) -> str:
-    return fingerprint(program, *modules)[:16]
+    return fingerprint(program, *modules)
 
 
 def _cell(wildcards: Any) -> TrainingCell:

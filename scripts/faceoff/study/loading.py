@@ -11,7 +11,7 @@ from faceoff.errors import ConfigError
 from faceoff.records.prices import price_ratio
 from faceoff.study.drawings import FIGURES, NEED_PRICES, TABLES, Drawing
 from faceoff.study.project import PRESET_DEFAULTS, Project, Study
-from faceoff.study.selection import parse_layout, selected
+from faceoff.study.selection import layout_of, selected
 from faceoff.study.source import Location, Source, check_schema, read_yaml, value_at
 
 # A card's name is its module's, and becomes part of paths.
@@ -249,7 +249,7 @@ def _training_plan(project: Project, source: Source) -> dict[str, Any]:
         system = project.systems[name]
         most = (system.get("nodes", 1), system.get("accelerators_per_node"))
         for index, layout in enumerate(names):
-            nodes, accelerators = parse_layout(layout)
+            nodes, accelerators = layout_of(layout)
             if nodes > most[0] or (most[1] is not None and accelerators > most[1]):
                 raise source.error(
                     (*places[name], index), f"at most {most[0]}x{most[1] or 'N'}, which {name} has", layout

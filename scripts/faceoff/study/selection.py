@@ -34,10 +34,12 @@ class Workload:
         return f"{self.benchmark}-{self.preset}" + (f"+{self.variant}" if self.variant else "")
 
 
-def parse_layout(layout: str) -> tuple[int, int]:
-    """Return (nodes, accelerators per node) of a layout such as 1x4."""
-    nodes, accelerators = layout.split("x")
-    return int(nodes), int(accelerators)
+def layout_of(text: str) -> tuple[int, int]:
+    """Return (nodes, accelerators in each node) of a layout such as `2x8`. Raises ValueError for anything else."""
+    match = re.fullmatch(r"(\d+)x(\d+)", text)
+    if match is None:
+        raise ValueError(f"layout: expected NODESxACCELERATORS, such as 1x4; found {text!r}")
+    return int(match[1]), int(match[2])
 
 
 def training_cells(plan: dict[str, Any]) -> Iterator[TrainingCell]:

@@ -10,7 +10,7 @@ from faceoff.records.question import question_of
 from faceoff.study.cells import TrainingCell
 from faceoff.study.drawings import Drawing
 from faceoff.study.project import Project, Study
-from faceoff.study.selection import parse_layout
+from faceoff.study.selection import layout_of
 
 
 def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def training_spec(project: Project, cell: TrainingCell) -> dict[str, Any]:
         known = ", ".join(name for name, system in project.systems.items() if "stack" in system)
         raise ConfigError(f"{cell.system}: no such measured system in {project.systems_source.name}; there are {known}")
     preset, system = project.preset(workload), project.systems[cell.system]
-    nodes, accelerators = parse_layout(cell.layout)
+    nodes, accelerators = layout_of(cell.layout)
     accelerator = system["accelerator"]
     return {
         "benchmark": workload.benchmark,

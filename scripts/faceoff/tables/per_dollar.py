@@ -6,7 +6,8 @@ from typing import Any
 from pandas import DataFrame
 
 from faceoff.records.labels import honest_labels, in_order
-from faceoff.records.ratios import inference_ratios, price_ratio
+from faceoff.records.prices import price_ratio
+from faceoff.records.ratios import inference_ratios
 from faceoff.tables.text import Table
 
 _COLUMNS = (

@@ -57,7 +57,7 @@ def measure_training(
         telemetry=directory / "telemetry.parquet",
         inputs={"manifest.json": manifest},
         log=log,
-        rerun=f"snakemake --cores all --forcerun {cell.record} -- {cell.record}",
+        rerun=cell.rerun,
         check=lambda: load_manifest(manifest),
         attempt=attempt,
         failures_before=failures_before,
